@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Debian 12 packages; docs/dependencies.md says why each is there.
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS url)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+if(LOCKSTEP_BUILD_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+  include(GoogleTest)
+endif()
+if(LOCKSTEP_BUILD_BENCHMARKS)
+  find_package(benchmark 1.7 REQUIRED)
+endif()
