@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations times packed weights, split over threads by output columns (and rows), never over k.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/context.h"
+#include "ops/matrix.h"
+#include "tensor/view.h"
+
+namespace lockstep::ops {
+
+/// Storage for rows quantised to int8 per group of 32; booked once for the largest step.
+class QuantizedRows {
+ public:
+  static Expected<QuantizedRows> create(int64_t max_rows, int64_t max_k);
+  int64_t bytes() const;
+
+ private:
+  friend void matmul(const Context&, const Matrix&, View<const float>, QuantizedRows&, View<float>);
+  friend void quantize_rows(const Context&, View<const float>, QuantizedRows&, View<int32_t>);
+  Buffer q_, scale_, sum_;
+  int64_t max_rows_ = 0, max_k_ = 0;
+};
+
+/// Quantises x [m, k] when `w` (and everything else that will use it) has int8 activations. row_ok [m] (may be empty) is set to 0 for rows
+/// with NaN or infinity, else left alone.
+void quantize_rows(const Context& ctx, View<const float> x, QuantizedRows& out, View<int32_t> row_ok);
+
+/// out [m, w.n] = x [m, w.k] * W^T. For int8 formats the rows of `quantized` (made by quantize_rows from the same x) are used,
+/// x is then not read. m in 1..capacity.
+void matmul(const Context& ctx, const Matrix& w, View<const float> x, QuantizedRows& quantized, View<float> out);
+
+}  // namespace lockstep::ops
