@@ -15,11 +15,16 @@ inline constexpr int64_t kGroup = 32;  ///< elements of k that share a scale in 
 enum class WeightFormat : uint8_t {
   kF32,    ///< panel: f32 [k][16]
   kF16,    ///< panel: f16 [k][16]
-  kBF16,   ///< panel: bf16 [k][16]
+  kBF16,   ///< panel: bf16 [ceil(k/2)][16][2] (a 32-bit word holds k = 2*j low, 2*j + 1 high: widening takes a shift and a mask)
   kQ8G32,  ///< Q8_0 as stored (w8g32). Per group: i8 [8][16][4] (k = 4*j + i), then f16 scale [16]
   kQ4_0,   ///< Per group: u8 [4][16][4] (low nibble k = 4*j + i, high nibble k = 16 + 4*j + i; value q - 8), f16 scale [16]
   kQ4_1,   ///< As kQ4_0 with value d * q + m: nibbles, f16 d [16], f16 m [16]
 };
+
+/// Bytes of a group of 32 x 16 weights with its scales.
+inline constexpr int64_t kQ8GroupBytes = kGroup * kPanelColumns + 2 * kPanelColumns;
+inline constexpr int64_t kQ4_0GroupBytes = kGroup * kPanelColumns / 2 + 2 * kPanelColumns;
+inline constexpr int64_t kQ4_1GroupBytes = kGroup * kPanelColumns / 2 + 4 * kPanelColumns;
 
 std::string_view to_string(WeightFormat format);  ///< "bf16", "w8g32", "q4_0", ...
 /// True for formats whose activations are quantised to int8 per group of 32.

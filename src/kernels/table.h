@@ -25,6 +25,8 @@ inline constexpr int64_t kTileSlots = 16;
 /// Absolute positions a softmax segment covers: positions 512*s .. 512*s+511. Independent of pages, chunks and threads.
 inline constexpr int64_t kSegmentPositions = 512;
 inline constexpr int64_t kSegmentTiles = kSegmentPositions / kTileSlots;
+/// Bits of 2^-120: quantize_g32 takes a group with a smaller largest magnitude as zeros.
+inline constexpr uint32_t kQuantizeZeroBits = 0x03800000u;
 /// Query rows a call to attend_segment may have.
 inline constexpr int64_t kMaxQueryRows = 16;
 
@@ -80,12 +82,14 @@ struct KernelTable {
   MatmulFn matmul[6];
 
   /// Row of k floats -> int8 per group of 32 (padded with zeros to whole groups): amax = largest |x| by bits; scale = amax/127;
-  /// q = round-to-nearest-even(x * (127/amax)) ; amax 0 -> scale 0, q 0; sums per group. Returns false (and writes zeros for the group) on NaN or infinity.
+  /// q = round-to-nearest-even(x * (127/amax)) ; amax < 2^-120 (0 included: 127/amax
+  /// must stay finite) -> scale 0, q 0; sums per group. Returns false (and writes zeros for the group) on NaN or infinity.
   bool (*quantize_g32)(const float* x, int64_t k, int8_t* q, float* scale, int32_t* sum);
 
   // Attention, indexed by KvDType.
   AttendFn attend_segment[2];
-  /// Running softmax: m' = max(m, m2); l = l*exp(m-m') + l2*exp(m2-m'); acc likewise (two multiplies and an fma: acc = fma(acc, a, acc2*b)). Updates m, l, acc.
+  /// Running softmax: m' = max(m, m2); l = l*exp(m-m') + l2*exp(m2-m'); acc likewise (a multiply and an fma: acc = fma(acc, a, acc2*b)). +0 and -0 of m' alike: +0.
+  /// Start with m = -inf, l = 0, acc = 0. Updates m, l, acc.
   void (*merge_segment)(float* m, float* l, float* acc, float m2, float l2, const float* acc2, int64_t dim);
   /// out[d] = acc[d] / l.
   void (*finish_attention)(const float* acc, float l, int64_t dim, float* out);

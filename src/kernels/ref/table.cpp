@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/isa_tables.h"
+#include "kernels/ref/ref_kernels.h"
+
+namespace lockstep::kernels {
+namespace {
+
+constexpr KernelTable kTable = {
+    .isa = "ref",
+    .matmul = {ref::matmul_f32, ref::matmul_f16, ref::matmul_bf16, ref::matmul_q8g32, ref::matmul_q4_0, ref::matmul_q4_1},
+    .quantize_g32 = ref::quantize_g32,
+    .attend_segment = {ref::attend_segment_bf16, ref::attend_segment_f32},
+    .merge_segment = ref::merge_segment,
+    .finish_attention = ref::finish_attention,
+    .store_kv = {ref::store_kv_bf16, ref::store_kv_f32},
+    .rms_norm = ref::rms_norm,
+    .rope = ref::rope,
+    .silu_mul = ref::silu_mul,
+    .add = ref::add,
+    .argmax = ref::argmax,
+    .sum_exp = ref::sum_exp,
+    .exp_array = ref::exp_array,
+};
+
+}  // namespace
+
+const KernelTable& ref_table() { return kTable; }
+
+}  // namespace lockstep::kernels
