@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/log.h"
+#include "cli/progress_bar.h"
+
+namespace lockstep::cli {
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+  engine::EngineOptions& engine = flags.engine;
+  command.add_option("--model", flags.model, "directory with config.json and safetensors files, or a .gguf file")->required();
+  command.add_option("--weights", flags.weights, "native (as stored), or dequantised to bf16 or f32")
+      ->check(CLI::IsMember({"native", "bf16", "f32"}))
+      ->capture_default_str();
+  command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "type of the KV cache")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
+  command.add_option("--threads", flags.threads, "worker threads; 0 = the cores that the process may use")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command.add_option("--max-model-len", engine.max_model_len, "longest prompt + output in tokens; 0 = the model's context")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->capture_default_str();
+  command.add_option("--max-num-seqs", engine.max_num_seqs, "requests that run at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command.add_option("--max-num-batched-tokens", engine.max_num_batched_tokens, "token budget of a step")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option("--long-prefill-token-threshold", engine.long_prefill_token_threshold, "tokens of one prompt in one step, at most")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--block-size", engine.block_size, "tokens of a KV block")
+      ->check(CLI::IsMember({16, 32, 64, 128, 256}))
+      ->capture_default_str();
+  command.add_option("--num-kv-blocks", engine.num_kv_blocks, "blocks of the KV pool; 0 = from --kv-cache-memory or the machine's memory")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->capture_default_str();
+  command.add_option("--kv-cache-memory", engine.kv_cache_memory, "bytes of the KV pool; 0 = from the machine's memory")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
+      ->capture_default_str();
+  command.add_option("--memory-utilization", engine.memory_utilization, "share of the memory that the process may take")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
+  command.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", engine.enable_chunked_prefill,
+                   "cut long prompts into chunks (default: on)");
+  command.add_option("--max-step-width", engine.max_step_width, "sampled positions of a row in one step, at most")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--warmup", [&engine](const std::string& value) { engine.warmup_full = value == "full"; },
+          "quick: all rows and one chunk; full: all rows bring the whole token budget")
+      ->check(CLI::IsMember({"quick", "full"}));
+}
+
+DType kv_dtype(const EngineFlags& flags) { return flags.kv_cache_dtype == "f32" ? DType::kF32 : DType::kBF16; }
+
+Expected<std::shared_ptr<const files::Checkpoint>> open_checkpoint(const EngineFlags& flags) {
+  return files::Checkpoint::open(flags.model);
+}
+
+Expected<std::unique_ptr<backend::Backend>> load_backend(const EngineFlags& flags,
+                                                         const std::shared_ptr<const files::Checkpoint>& checkpoint) {
+  const char* isa = std::getenv("LOCKSTEP_ISA");
+  ProgressBar bar("loading " + checkpoint->path(), 1e6, "MB");
+  backend::CpuBackendOptions options;
+  options.weights = flags.weights == "f32"    ? loader::WeightsMode::kF32
+                    : flags.weights == "bf16" ? loader::WeightsMode::kBF16
+                                              : loader::WeightsMode::kNative;
+  options.threads = flags.threads;
+  options.isa = isa == nullptr ? "" : isa;
+  options.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
+  LOCKSTEP_ASSIGN_OR_RETURN(auto loaded, backend::CpuBackend::load(checkpoint, options));
+  bar.finish();
+  log_info("{}", loaded->describe());
+  return std::unique_ptr<backend::Backend>(std::move(loaded));
+}
+
+std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint) {
+  const auto& generation = checkpoint.generation_config().eos_token_ids;
+  return generation.empty() ? checkpoint.config().eos_token_ids : generation;
+}
+
+Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
+                                                      const std::shared_ptr<const files::Checkpoint>& checkpoint,
+                                                      std::vector<int32_t> end_token_ids) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto backend, load_backend(flags, checkpoint));
+  engine::EngineOptions options = flags.engine;
+  options.kv_dtype = kv_dtype(flags);
+  options.eos_token_ids = std::move(end_token_ids);
+  return engine::Engine::create(std::move(backend), std::move(options));
+}
+
+}  // namespace lockstep::cli

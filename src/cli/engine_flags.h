@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags that every command with a model has, and what they load.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "base/status.h"
+#include "engine/engine.h"
+#include "files/checkpoint.h"
+
+namespace CLI {
+class App;
+}
+
+namespace lockstep::cli {
+
+struct EngineFlags {
+  std::string model;       ///< directory or .gguf file
+  std::string tokenizer;   ///< directory or .gguf file; "" = the model's own
+  std::string weights = "native";      ///< native, bf16, f32
+  std::string kv_cache_dtype = "bf16"; ///< bf16, f32
+  int threads = 0;                     ///< 0: all cores granted to the process
+  engine::EngineOptions engine;        ///< the rest; see its fields
+};
+
+/// Defines --model and the engine flags on a subcommand.
+void add_engine_flags(CLI::App& command, EngineFlags& flags);
+
+/// Opens the checkpoint and loads the weights with a progress bar on stderr. LOCKSTEP_ISA forces an instruction set.
+Expected<std::shared_ptr<const files::Checkpoint>> open_checkpoint(const EngineFlags& flags);
+Expected<std::unique_ptr<backend::Backend>> load_backend(const EngineFlags& flags,
+                                                         const std::shared_ptr<const files::Checkpoint>& checkpoint);
+/// load_backend and Engine::create.
+Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
+                                                      const std::shared_ptr<const files::Checkpoint>& checkpoint,
+                                                      std::vector<int32_t> end_token_ids);
+/// The end tokens of a model without a tokenizer: those of generation_config.json, else of config.json or the GGUF file.
+std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint);
+/// The DType of --kv-cache-dtype.
+DType kv_dtype(const EngineFlags& flags);
+
+}  // namespace lockstep::cli
