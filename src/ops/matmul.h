@@ -15,15 +15,17 @@ class QuantizedRows {
  public:
   static Expected<QuantizedRows> create(int64_t max_rows, int64_t max_k);
   int64_t bytes() const;
+  int64_t max_rows() const { return max_rows_; }
+  /// Points the int8 fields of `args` at rows first_row.. of what quantize_rows made from rows of k elements.
+  void bind(int64_t k, int64_t first_row, kernels::MatmulArgs& args) const;
 
  private:
-  friend void matmul(const Context&, const Matrix&, View<const float>, QuantizedRows&, View<float>);
   friend void quantize_rows(const Context&, View<const float>, QuantizedRows&, View<int32_t>);
   Buffer q_, scale_, sum_;
   int64_t max_rows_ = 0, max_k_ = 0;
 };
 
-/// Quantises x [m, k] when `w` (and everything else that will use it) has int8 activations. row_ok [m] (may be empty) is set to 0 for rows
+/// Quantises x [m, k]: to be called when what will use x has int8 activations. row_ok [m] (may be empty) is set to 0 for rows
 /// with NaN or infinity, else left alone.
 void quantize_rows(const Context& ctx, View<const float> x, QuantizedRows& out, View<int32_t> row_ok);
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "kernels/packed.h"
@@ -45,11 +47,14 @@ class MatrixBuilder {
   /// Packs source rows to rows first..first+count-1. Source row i starts at source_rows[i] and has k elements of `dtype`
   /// (whole blocks for block types). Every pair (dtype, format) of: same type as stored; any of f32/f16/bf16 and q8_0/q4_0/q4_1 to kF32
   /// and kBF16 (dequantised, rounded to nearest even); others are kUnsupported. Split over ctx.pool. first must be a multiple of 16 or follow on.
+  /// The source is not used after the call.
   Status add_rows(const Context& ctx, int64_t first, DType dtype, std::span<const std::byte* const> source_rows);
   Matrix finish() &&;
 
  private:
   Matrix matrix_;
+  std::string what_;
+  int64_t next_row_ = 0;
 };
 
 /// The format that runs tensors of `dtype` as stored (numerics.md); nullopt if there is none.

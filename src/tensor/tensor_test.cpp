@@ -32,6 +32,16 @@ TEST(View, PrefixNarrowsAndKeepsStrides) {
   EXPECT_TRUE(View<int>().prefix(0).empty());
 }
 
+TEST(View, ColumnsKeepTheRowStride) {
+  std::vector<int> data(24);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int>(i);
+  const View<int> middle = View<int>(data.data(), {4, 6}).columns(2, 3);
+  EXPECT_EQ(middle.extent(1), 3);
+  EXPECT_EQ(middle(3, 2), 22);
+  EXPECT_EQ(middle.slice(1, 2)(0, 0), 8);
+  EXPECT_TRUE(View<int>().columns(0, 0).empty());
+}
+
 TEST(Buffer, AllocatesZeroedAndFailsAsAStatus) {
   auto buffer = Buffer::allocate(1 << 22, "test");
   ASSERT_TRUE(buffer);

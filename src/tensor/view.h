@@ -59,6 +59,15 @@ class View {
     out.shape_[0] = rows;
     return out;
   }
+  /// Columns first .. first+count-1 of a rank 2 view; the row stride stays.
+  View columns(int64_t first, int64_t count) const {
+    if (empty()) return {};
+    LOCKSTEP_CHECK(rank_ == 2 && first >= 0 && count >= 0 && first + count <= shape_[1]);
+    View out = *this;
+    out.data_ += first;
+    out.shape_[1] = count;
+    return out;
+  }
   /// Pointer to row i of dimension 0. Unchecked.
   T* row(int64_t i) const { return data_ + i * strides_[0]; }
   T& operator()(int64_t i) const { return data_[i * strides_[0]]; }

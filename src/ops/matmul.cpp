@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/matmul.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ops/split.h"
+
+namespace lockstep::ops {
+namespace {
+
+constexpr int64_t kQuantizeGrain = 16384;  // elements, about 5 us
+
+/// How [m, n] outputs are cut. A function of the shapes only.
+struct Cut {
+  int64_t columns;  ///< a multiple of a panel's 16
+  int64_t rows;
+};
+
+Cut choose_cut(const Matrix& w, int64_t m) {
+  // Weights of a piece: enough to hide a hand-over (about 15 us of memory traffic), small enough to share out evenly and to
+  // stay in half of a core's second-level cache (512 KB on Zen 3, 1 MB on Zen 4) while the rows pass by.
+  constexpr int64_t kPieceBytes = 256 << 10;
+  constexpr int64_t kRowBytes = 192 << 10;
+  constexpr int64_t kMinPanels = 4;  // kernels interleave up to four panels at one row
+  constexpr int64_t kMaxPanels = 16;
+  constexpr int64_t kRowStep = 24;  // a multiple of every kernel's tile height but the last
+  const int64_t panel_bytes = std::max<int64_t>(1, kernels::panel_bytes(w.format(), w.k()));
+  const int64_t panels = std::clamp(kPieceBytes / panel_bytes / kMinPanels * kMinPanels, kMinPanels, kMaxPanels);
+  const int64_t row_bytes = std::max<int64_t>(1, w.k() * (kernels::has_int8_activations(w.format()) ? 1 : 4));
+  const int64_t rows = std::max(kRowStep, kRowBytes / row_bytes / kRowStep * kRowStep);
+  return {panels * kernels::kPanelColumns, std::min(rows, m)};
+}
+
+}  // namespace
+
+Expected<QuantizedRows> QuantizedRows::create(int64_t max_rows, int64_t max_k) {
+  QuantizedRows rows;
+  const int64_t groups = kernels::num_groups(max_k);
+  LOCKSTEP_ASSIGN_OR_RETURN(rows.q_, Buffer::allocate(max_rows * groups * kernels::kGroup, "quantised activations"));
+  LOCKSTEP_ASSIGN_OR_RETURN(rows.scale_, Buffer::allocate(max_rows * groups * 4, "scales of quantised activations"));
+  LOCKSTEP_ASSIGN_OR_RETURN(rows.sum_, Buffer::allocate(max_rows * groups * 4, "sums of quantised activations"));
+  rows.max_rows_ = max_rows;
+  rows.max_k_ = max_k;
+  return rows;
+}
+
+int64_t QuantizedRows::bytes() const { return q_.bytes() + scale_.bytes() + sum_.bytes(); }
+
+void QuantizedRows::bind(int64_t k, int64_t first_row, kernels::MatmulArgs& args) const {
+  // Rows lie as dense as this k allows, so that a narrow matrix's rows share pages and cache.
+  const int64_t groups = kernels::num_groups(k);
+  args.xq_stride = groups * kernels::kGroup;
+  args.group_stride = groups;
+  args.xq = q_.as<const int8_t>() + first_row * args.xq_stride;
+  args.x_scale = scale_.as<const float>() + first_row * groups;
+  args.x_sum = sum_.as<const int32_t>() + first_row * groups;
+}
+
+void quantize_rows(const Context& ctx, View<const float> x, QuantizedRows& out, View<int32_t> row_ok) {
+  const int64_t m = x.extent(0);
+  const int64_t k = x.extent(1);
+  LOCKSTEP_CHECK(m <= out.max_rows_ && k <= out.max_k_);
+  LOCKSTEP_CHECK(row_ok.empty() || row_ok.extent(0) >= m);
+  const int64_t groups = kernels::num_groups(k);
+  for_each_rows(ctx, m, k, kQuantizeGrain, [&](int64_t first, int64_t end) {
+    for (int64_t t = first; t < end; ++t) {
+      const bool finite = ctx.kernels->quantize_g32(x.row(t), k, out.q_.as<int8_t>() + t * groups * kernels::kGroup,
+                                                    out.scale_.as<float>() + t * groups,
+                                                    out.sum_.as<int32_t>() + t * groups);
+      if (!finite && !row_ok.empty()) row_ok(t) = 0;
+    }
+  });
+}
+
+void matmul(const Context& ctx, const Matrix& w, View<const float> x, QuantizedRows& quantized, View<float> out) {
+  const int64_t m = out.extent(0);
+  const bool int8_activations = kernels::has_int8_activations(w.format());
+  LOCKSTEP_CHECK(out.extent(1) == w.n());
+  LOCKSTEP_CHECK(int8_activations ? m <= quantized.max_rows() : x.extent(0) == m && x.extent(1) == w.k());
+  const Cut cut = choose_cut(w, m);
+  const int64_t row_pieces = ceil_div(m, cut.rows);
+  const kernels::MatmulFn kernel = ctx.kernels->matmul[static_cast<size_t>(w.format())];
+  // Row pieces follow each other, so that a column piece's weights come from memory once for all of them.
+  ctx.pool->parallel_for(ceil_div(w.n(), cut.columns) * row_pieces, [&](int64_t piece, int) {
+    const int64_t column = piece / row_pieces * cut.columns;
+    const int64_t row = piece % row_pieces * cut.rows;
+    kernels::MatmulArgs args = {};
+    args.weights = w.panel(column / kernels::kPanelColumns);
+    args.n = std::min(cut.columns, w.n() - column);
+    args.k = w.k();
+    args.m = std::min(cut.rows, m - row);
+    if (int8_activations) {
+      quantized.bind(w.k(), row, args);
+    } else {
+      args.x = x.row(row);
+      args.x_stride = x.stride(0);
+    }
+    args.out = out.row(row) + column;
+    args.out_stride = out.stride(0);
+    kernel(args);
+  });
+}
+
+}  // namespace lockstep::ops
