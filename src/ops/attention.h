@@ -27,25 +27,32 @@ struct AttentionRows {
   View<const int32_t> slot_mapping;  // [T]
 };
 
-/// Scratch, booked once.
+/// Scratch, booked once. Used by one attend at a time.
 class AttentionScratch {
  public:
-  /// threads: of the pool that will be used. max_model_len bounds the number of segments.
+  /// threads: of the pool that will be used. max_model_len bounds the number of segments. About threads * (36 KB + 192 * head_dim
+  /// bytes), and room for the partial results of min(max_num_seqs, 2 * threads) rows that are cut by segments.
   static Expected<AttentionScratch> create(int threads, int64_t max_num_seqs, int64_t max_num_batched_tokens, int64_t max_model_len,
                                            int64_t num_heads, int64_t head_dim);
-  int64_t bytes() const;
-  Buffer storage;
-  int64_t max_pieces = 0;
+  int64_t bytes() const { return workers.bytes() + rows.bytes() + partials.bytes() + counters.bytes(); }
+
+  Buffer workers;   ///< per thread: scores, scaled queries, accumulators
+  Buffer rows;      ///< the plan of each row
+  Buffer partials;  ///< [max_partials] maximum, sum, accumulator of a query row in a segment
+  Buffer counters;  ///< [max_partials] segments of a task that are not done yet
+  int64_t max_rows = 0;
+  int64_t max_partials = 0;
   int threads = 0;
+  int64_t head_dim = 0;
 };
 
 /// Rounds k and v of each token to the pool's dtype and writes them to its slot. k, v: [T, num_kv_heads * head_dim] with any row stride. Slots of -1 are skipped.
 void store_kv(const Context& ctx, const step::KvGeometry& kv, const KvLayer& layer, View<const int32_t> slot_mapping,
               View<const float> k, View<const float> v);
 
-/// q [T, num_heads * head_dim] (row stride free; is overwritten with q * softmax_scale), out [T, num_heads * head_dim]. Reads only slots at positions < the
-/// query's own position + 1. out of idle rows is untouched.
+/// q, out [T, num_heads * head_dim] (row strides free); scores are (q * softmax_scale) . k. Query head h reads kv head h / (num_heads /
+/// num_kv_heads). Reads only slots at positions up to the query's own. out of idle rows is untouched.
 void attend(const Context& ctx, const step::KvGeometry& kv, const KvLayer& layer, const AttentionRows& rows, float softmax_scale,
-            int64_t num_heads, View<float> q, AttentionScratch& scratch, View<float> out);
+            int64_t num_heads, View<const float> q, AttentionScratch& scratch, View<float> out);
 
 }  // namespace lockstep::ops
