@@ -64,10 +64,9 @@ Expected<std::string> read_text_file(const std::filesystem::path& path, size_t l
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-std::string printable(std::string_view text) {
-  constexpr size_t kKept = 100;
+std::string printable(std::string_view text, size_t kept) {
   std::string out;
-  for (const char c : text.substr(0, kKept)) {
+  for (const char c : text.substr(0, kept)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte < 0x7f) {
       out.push_back(c);
@@ -75,7 +74,7 @@ std::string printable(std::string_view text) {
       out += fmt::format("\\x{:02x}", byte);
     }
   }
-  if (text.size() > kKept) out += "...";
+  if (text.size() > kept) out += "...";
   return out;
 }
 

@@ -38,7 +38,7 @@ void release_pages(std::span<const std::byte> bytes);
 /// The whole file as text. kNotFound if it can't be opened, kDataLoss if it is longer than `limit` bytes.
 Expected<std::string> read_text_file(const std::filesystem::path& path, size_t limit);
 
-/// Untrusted text made safe to print: bytes outside printable ASCII become \xNN, at most 100 characters are kept.
-std::string printable(std::string_view text);
+/// Untrusted text made safe to print: bytes outside printable ASCII become \xNN, at most `kept` bytes of it are shown.
+std::string printable(std::string_view text, size_t kept = 200);
 
 }  // namespace lockstep::files

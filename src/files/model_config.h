@@ -32,6 +32,9 @@ struct RopeConfig {
   double mscale = 0.0;          ///< yarn; 0: absent
   double mscale_all_dim = 0.0;  ///< yarn; 0: absent
   bool truncate = true;         ///< yarn
+  /// GGUF's rope_freqs.weight, head_dim / 2 values; empty: none. Inverse frequency i is divided by value i (f32 division). llama3 scaling
+  /// arrives this way from GGUF, with type kDefault.
+  std::vector<float> freq_factors;
 };
 
 struct ModelConfig {
