@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/gguf.h"
 
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <random>
 
+#include "files/gguf_parse.h"
 #include "files/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -211,25 +210,25 @@ TEST(Gguf, MissingFilesAndFolders) {
 
 TEST(Gguf, EveryTruncationIsRefused) {
   const std::string bytes = sample().bytes();
-  const TempDir dir;
   for (size_t n = 0; n < bytes.size(); ++n) {
-    EXPECT_FALSE(GgufFile::open(dir.write("t.gguf", std::string_view(bytes).substr(0, n))).has_value()) << n;
+    // A buffer of its own, so that a read past the end is seen by the address sanitizer.
+    const std::vector<char> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
+    EXPECT_FALSE(parse_gguf(std::as_bytes(std::span(part)), "t").has_value()) << n;
   }
 }
 
 TEST(Gguf, FlippedBytesNeverCrash) {
   const std::string good = sample().bytes();
-  const TempDir dir;
   std::mt19937 random(20240607);
   size_t accepted = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     std::string bytes = good;
     for (auto flips = random() % 3 + 1; flips > 0; --flips)
       bytes[random() % bytes.size()] = static_cast<char>(random());
-    const auto file = GgufFile::open(dir.write("t.gguf", bytes));
+    const auto file = parse_gguf(std::as_bytes(std::span(bytes)), "t");
     if (!file) continue;
     ++accepted;
-    for (const GgufTensor& t : (*file)->tensors()) {  // every byte that is promised must be readable
+    for (const GgufTensor& t : file->tensors) {  // every byte that is promised must be readable
       std::byte sum{0};
       for (const std::byte b : t.data) sum ^= b;
       int64_t elements = 1;
@@ -237,8 +236,8 @@ TEST(Gguf, FlippedBytesNeverCrash) {
       EXPECT_EQ(static_cast<int64_t>(t.data.size()), dtype_bytes(t.dtype, elements)) << static_cast<int>(sum);
     }
   }
-  EXPECT_GT(accepted, 100u);  // flips in values and data are harmless
-  EXPECT_LT(accepted, 3900u);
+  EXPECT_GT(accepted, 500u);  // flips in values and data are harmless
+  EXPECT_LT(accepted, 19500u);
 }
 
 TEST(Gguf, TheDefaultModel) {

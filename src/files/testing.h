@@ -50,6 +50,15 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+/// A safetensors file: the length of `header`, the header, the data.
+inline std::string safetensors(std::string_view header, std::string_view data) {
+  std::string out;
+  put<uint64_t>(out, header.size());
+  out += header;
+  out += data;
+  return out;
+}
+
 /// Writes GGUF files, right by default; any field can be set wrong.
 class GgufWriter final {
  public:
