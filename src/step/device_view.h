@@ -41,6 +41,13 @@ class DeviceView {
     return out;
   }
 
+  /// The same dense storage as [rows, columns]; rows * columns must be elements().
+  DeviceView reshaped(int64_t rows, int64_t columns) const {
+    if (empty()) return {};
+    LOCKSTEP_CHECK(rows >= 0 && columns >= 0 && rows * columns == elements());
+    return DeviceView(address_, dtype_, {rows, columns});
+  }
+
   /// For backends only: the address in the backend's own address space.
   void* backend_address() const { return address_; }
 
