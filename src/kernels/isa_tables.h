@@ -8,5 +8,6 @@
 namespace lockstep::kernels {
 
 const KernelTable& ref_table();
+const KernelTable& avx2_table();
 
 }  // namespace lockstep::kernels

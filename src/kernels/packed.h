@@ -30,8 +30,8 @@ std::string_view to_string(WeightFormat format);  ///< "bf16", "w8g32", "q4_0", 
 /// True for formats whose activations are quantised to int8 per group of 32.
 bool has_int8_activations(WeightFormat format);
 /// Groups of 32 that k elements take; a short last group is padded with zeros.
-inline int64_t num_groups(int64_t k) { return (k + kGroup - 1) / kGroup; }
-inline int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
+[[gnu::always_inline]] inline int64_t num_groups(int64_t k) { return (k + kGroup - 1) / kGroup; }
+[[gnu::always_inline]] inline int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
 /// Bytes of one panel of 16 columns. A multiple of 32.
 int64_t panel_bytes(WeightFormat format, int64_t k);
 inline int64_t packed_bytes(WeightFormat format, int64_t n, int64_t k) { return num_panels(n) * panel_bytes(format, k); }

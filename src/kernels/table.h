@@ -68,6 +68,7 @@ struct AttendArgs {
 /// s[p] = chain over d ascending of fma(q[d], k[d][p], s), s from 0; max over the length (+0 and -0 alike: +0);
 /// e[p] = exp(s[p] - max); sum by lane p mod 16 ascending, then tree16; acc[d] = chain over p ascending of fma(e[p], v[p][d], acc).
 using AttendFn = void (*)(const AttendArgs&);
+using StoreKvFn = void (*)(const float* k, const float* v, int64_t dim, void* k_tile, void* v_tile, int64_t slot);
 
 struct ArgMax {
   int32_t index;   ///< smallest index of the largest value
@@ -94,7 +95,7 @@ struct KernelTable {
   /// out[d] = acc[d] / l.
   void (*finish_attention)(const float* acc, float l, int64_t dim, float* out);
   /// Writes one K row (f32 [dim]) as column `slot` of a K tile, one V row as row `slot` of a V tile, rounded to the KV dtype.
-  void (*store_kv[2])(const float* k, const float* v, int64_t dim, void* k_tile, void* v_tile, int64_t slot);
+  StoreKvFn store_kv[2];
 
   /// out[i] = (x[i] * (1 / sqrt(mean(x^2) + eps))) * w[i]; squares summed by 16 lanes (lane i mod 16, fma chain) and tree16. out may be x.
   void (*rms_norm)(const float* x, const float* w, float eps, int64_t n, float* out);

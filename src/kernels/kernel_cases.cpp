@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel_cases.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/half.h"
+#include "base/random.h"
+#include "kernels/isa_tables.h"
+#include "kernels/pack.h"
+
+namespace lockstep::kernels {
+namespace {
+
+SourceType source_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32: return SourceType::kF32;
+    case WeightFormat::kF16: return SourceType::kF16;
+    case WeightFormat::kBF16: return SourceType::kBF16;
+    case WeightFormat::kQ8G32: return SourceType::kQ8_0;
+    case WeightFormat::kQ4_0: return SourceType::kQ4_0;
+    case WeightFormat::kQ4_1: return SourceType::kQ4_1;
+  }
+  return SourceType::kF32;
+}
+
+template <class T>
+void append(std::vector<std::byte>& out, T value) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+  out.insert(out.end(), bytes, bytes + sizeof(T));
+}
+
+/// Random rows as a file would hold them; block types are padded with zero blocks' elements past k.
+std::vector<std::byte> source_rows(SourceType source, int64_t n, int64_t k, CaseValues& values) {
+  std::vector<std::byte> out;
+  const bool is_blocks = source != SourceType::kF32 && source != SourceType::kF16 && source != SourceType::kBF16;
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t i = 0; !is_blocks && i < k; ++i) {
+      const float value = values.uniform(-1.0f, 1.0f);
+      if (source == SourceType::kF32) append(out, value);
+      if (source == SourceType::kF16) append(out, f32_to_f16(value));
+      if (source == SourceType::kBF16) append(out, f32_to_bf16(value));
+    }
+    for (int64_t g = 0; is_blocks && g < num_groups(k); ++g) {
+      append(out, f32_to_f16(values.uniform(-0.1f, 0.1f)));
+      if (source == SourceType::kQ4_1) append(out, f32_to_f16(values.uniform(-1.0f, 1.0f)));
+      const int64_t bytes = source == SourceType::kQ8_0 ? kGroup : kGroup / 2;
+      for (int64_t i = 0; i < bytes; ++i) append(out, static_cast<uint8_t>(values.word()));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+uint32_t CaseValues::word() { return philox4x32({counter_++, salt_, 0, 0}, {0x10c57e9u, 0})[0]; }
+float CaseValues::uniform(float low, float high) { return low + (high - low) * static_cast<float>(word() >> 8) * 0x1p-24f; }
+std::vector<float> CaseValues::floats(int64_t count, float low, float high) {
+  std::vector<float> out(static_cast<size_t>(count));
+  for (float& x : out) x = uniform(low, high);
+  return out;
+}
+
+MatmulCase::MatmulCase(WeightFormat format_in, int64_t m_in, int64_t n_in, int64_t k_in, uint32_t salt)
+    : format(format_in), m(m_in), n(n_in), k(k_in), weights(static_cast<size_t>(packed_bytes(format_in, n_in, k_in))) {
+  CaseValues values(salt);
+  const SourceType source = source_of(format);
+  const int64_t padded = has_int8_activations(format) ? num_groups(k) * kGroup : k;
+  const std::vector<std::byte> rows = source_rows(source, n, padded, values);
+  pack_matrix(format, source, rows.data(), source_row_bytes(source, padded), n, padded, weights.data());
+  x = values.floats(m * k, -2.0f, 2.0f);
+  const auto groups = static_cast<size_t>(m * num_groups(k));
+  xq.resize(groups * kGroup);
+  x_scale.resize(groups);
+  x_sum.resize(groups);
+  for (int64_t row = 0; row < m; ++row) {
+    const int64_t at = row * num_groups(k);
+    ref_table().quantize_g32(x.data() + row * k, k, xq.data() + at * kGroup, x_scale.data() + at, x_sum.data() + at);
+  }
+}
+
+std::vector<float> MatmulCase::run(MatmulFn function) const {
+  std::vector<float> out(static_cast<size_t>(m * out_stride()), kCanary);
+  const int64_t groups = num_groups(k);
+  function({.weights = weights.data(), .n = n, .k = k, .m = m, .x = x.data(), .x_stride = k, .xq = xq.data(), .xq_stride = groups * kGroup,
+            .x_scale = x_scale.data(), .x_sum = x_sum.data(), .group_stride = groups, .out = out.data(), .out_stride = out_stride()});
+  return out;
+}
+
+AttendCase::AttendCase(KvDType dtype_in, int64_t dim_in, std::vector<int32_t> lengths_in, uint32_t salt)
+    : dtype(dtype_in), dim(dim_in), lengths(std::move(lengths_in)) {
+  CaseValues values(salt);
+  const auto rows = static_cast<int64_t>(lengths.size());
+  q = values.floats(rows * dim, -1.0f, 1.0f);
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const auto tile_bytes = static_cast<size_t>(kTileSlots * dim * kv_dtype_bytes(dtype));
+  std::vector<float> nan(static_cast<size_t>(dim), std::numeric_limits<float>::quiet_NaN());
+  for (int64_t first = 0; first < longest; first += kTileSlots) {
+    std::vector<std::byte>& k = k_tiles.emplace_back(tile_bytes);
+    std::vector<std::byte>& v = v_tiles.emplace_back(tile_bytes);
+    for (int64_t slot = 0; slot < kTileSlots; ++slot) {
+      const bool used = first + slot < longest;
+      const std::vector<float> key = used ? values.floats(dim, -1.0f, 1.0f) : nan;
+      const std::vector<float> value = used ? values.floats(dim, -1.0f, 1.0f) : nan;
+      ref_table().store_kv[static_cast<int>(dtype)](key.data(), value.data(), dim, k.data(), v.data(), slot);
+    }
+  }
+}
+
+AttendCase::Result AttendCase::run(AttendFn function) const {
+  const size_t rows = lengths.size();
+  Result out{std::vector<float>(rows + 1, kCanary), std::vector<float>(rows + 1, kCanary),
+             std::vector<float>(rows * static_cast<size_t>(dim) + 16, kCanary)};
+  std::vector<float> scratch(static_cast<size_t>(kMaxQueryRows * kSegmentPositions), std::numeric_limits<float>::quiet_NaN());
+  std::vector<const void*> k, v;
+  for (const auto& tile : k_tiles) k.push_back(tile.data());
+  for (const auto& tile : v_tiles) v.push_back(tile.data());
+  function({.rows = static_cast<int64_t>(rows), .dim = dim, .q = q.data(), .q_stride = dim, .lengths = lengths.data(), .k_tiles = k.data(),
+            .v_tiles = v.data(), .scratch = scratch.data(), .out_max = out.max.data(), .out_sum = out.sum.data(), .out_acc = out.acc.data()});
+  return out;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) {
+           return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y) || (std::isnan(x) && std::isnan(y));
+         });
+}
+
+}  // namespace lockstep::kernels

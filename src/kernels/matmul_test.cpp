@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/kernel_cases.h"
+#include "kernels/pack.h"
+#include "kernels/test_tables.h"
+
+namespace lockstep::kernels {
+namespace {
+
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32,   WeightFormat::kF16,  WeightFormat::kBF16,
+                                     WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+
+void expect_same(const MatmulCase& test, const KernelTable& table) {
+  const int format = static_cast<int>(test.format);
+  const std::vector<float> expected = test.run(ref_table().matmul[format]);
+  const std::vector<float> ours = test.run(table.matmul[format]);
+  ASSERT_TRUE(same_bits(ours, expected)) << to_string(test.format) << " m " << test.m << " n " << test.n << " k " << test.k;
+}
+
+class MatmulTest : public testing::TestWithParam<const KernelTable*> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MatmulTest);
+INSTANTIATE_TEST_SUITE_P(Tables, MatmulTest, testing::ValuesIn(fast_tables_to_test()), table_name);
+
+TEST_P(MatmulTest, EqualsReferenceInBitsForOddSizes) {
+  for (const WeightFormat format : kFormats) {
+    for (const int64_t n : {1, 15, 16, 17, 40, 100}) {
+      for (const int64_t k : {1, 2, 31, 32, 33, 48, 64, 112, 576}) {
+        for (int64_t m = 1; m <= 17; m += n == 40 ? 1 : 5) expect_same(MatmulCase(format, m, n, k, static_cast<uint32_t>(n * k)), *GetParam());
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, EqualsReferenceAcrossBlocks) {
+  for (const WeightFormat format : kFormats) {
+    expect_same(MatmulCase(format, 101, 49, 1000, 1), *GetParam());  // row, column and k blocks with remainders
+    expect_same(MatmulCase(format, 1, 33, 3000, 2), *GetParam());
+    expect_same(MatmulCase(format, 5, 80, 1057, 3), *GetParam());
+  }
+}
+
+TEST_P(MatmulTest, ExtremeIntegersAreExact) {
+  // Largest magnitudes on both sides, where a saturating instruction would show.
+  for (const WeightFormat format : {WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1}) {
+    for (const int64_t m : {1, 4, 12, 40}) {
+      for (const int sign : {1, -1}) {
+        MatmulCase test(format, m, 32, 64, 5);
+        for (auto& q : test.xq) q = static_cast<int8_t>(sign * 127);
+        for (auto& sum : test.x_sum) sum = sign * 127 * 32;
+        const int64_t scales = panel_bytes(format, kGroup) - (format == WeightFormat::kQ8G32 ? 512 : 256);
+        for (const int fill : {0x80, 0x7f, 0xff, 0x00}) {
+          for (size_t i = 0; i < test.weights.size(); ++i) {
+            const auto in_group = static_cast<int64_t>(i) % panel_bytes(format, kGroup);
+            if (in_group < panel_bytes(format, kGroup) - scales) test.weights[i] = std::byte(fill);
+          }
+          expect_same(test, *GetParam());
+        }
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, DenormalsInfinitiesAndNaNs) {
+  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
+    for (const int64_t m : {2, 9}) {
+      MatmulCase test(format, m, 24, 40, 6);
+      for (size_t i = 0; i < test.x.size(); i += 3) test.x[i] *= 0x1p-130f;
+      test.x[7] = std::numeric_limits<float>::infinity();
+      test.x[50] = std::numeric_limits<float>::quiet_NaN();
+      for (size_t i = 0; i + 1 < test.weights.size(); i += 14) {
+        test.weights[i] = std::byte(1);  // small bf16 and f16 numbers: denormal
+        test.weights[i + 1] = std::byte(0);
+      }
+      expect_same(test, *GetParam());
+    }
+  }
+}
+
+TEST(MatmulReferenceTest, IsCloseToDoublePrecision) {
+  const MatmulCase test(WeightFormat::kBF16, 3, 20, 577, 8);
+  const std::vector<float> out = test.run(ref_table().matmul[static_cast<int>(WeightFormat::kBF16)]);
+  std::vector<float> w(static_cast<size_t>(test.k));
+  for (int64_t column = 0; column < test.n; ++column) {
+    unpack_row(test.format, test.weights.data(), test.k, column, w.data());
+    for (int64_t row = 0; row < test.m; ++row) {
+      double expected = 0, magnitude = 0;
+      for (int64_t k = 0; k < test.k; ++k) {
+        const double product = static_cast<double>(test.x[static_cast<size_t>(row * test.k + k)]) * static_cast<double>(w[static_cast<size_t>(k)]);
+        expected += product;
+        magnitude += std::abs(product);
+      }
+      const double bound = static_cast<double>(test.k) * 0x1p-24 * magnitude;
+      EXPECT_NEAR(static_cast<double>(out[static_cast<size_t>(row * test.out_stride() + column)]), expected, bound);
+    }
+  }
+}
+
+TEST(MatmulReferenceTest, Int8IsCloseToDoublePrecisionOfDequantisedValues) {
+  for (const WeightFormat format : {WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1}) {
+    const MatmulCase test(format, 2, 20, 112, 9);
+    const std::vector<float> out = test.run(ref_table().matmul[static_cast<int>(format)]);
+    std::vector<float> w(static_cast<size_t>(test.k));
+    for (int64_t column = 0; column < test.n; ++column) {
+      unpack_row(format, test.weights.data(), test.k, column, w.data());
+      for (int64_t row = 0; row < test.m; ++row) {
+        double expected = 0, magnitude = 0;
+        for (int64_t k = 0; k < test.k; ++k) {
+          const auto at = static_cast<size_t>(row * num_groups(test.k) * kGroup + k);
+          const double x = static_cast<double>(test.x_scale[at / kGroup]) * test.xq[at];
+          expected += x * static_cast<double>(w[static_cast<size_t>(k)]);
+          magnitude += std::abs(x * static_cast<double>(w[static_cast<size_t>(k)]));
+        }
+        EXPECT_NEAR(static_cast<double>(out[static_cast<size_t>(row * test.out_stride() + column)]), expected, 1e-5 * magnitude);
+      }
+    }
+  }
+}
+
+TEST(MatmulReferenceTest, WritesOnlyItsOutputs) {
+  for (const WeightFormat format : kFormats) {
+    const MatmulCase test(format, 2, 17, 33, 4);
+    const std::vector<float> out = test.run(ref_table().matmul[static_cast<int>(format)]);
+    for (int64_t i = 0; i < std::ssize(out); ++i) EXPECT_EQ(i % test.out_stride() >= test.n, out[static_cast<size_t>(i)] == kCanary) << i;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::kernels

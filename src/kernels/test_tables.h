@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every table that can run on the machine of the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cpu/features.h"
+#include "kernels/isa_tables.h"
+
+namespace lockstep::kernels {
+
+inline std::vector<const KernelTable*> tables_to_test() {
+  std::vector<const KernelTable*> tables = {&ref_table(), &avx2_table()};
+  return tables;
+}
+
+inline std::vector<const KernelTable*> fast_tables_to_test() {
+  std::vector<const KernelTable*> tables = tables_to_test();
+  tables.erase(tables.begin());
+  return tables;
+}
+
+inline std::string table_name(const testing::TestParamInfo<const KernelTable*>& info) {
+  std::string name(info.param->isa);
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+}
+
+}  // namespace lockstep::kernels
