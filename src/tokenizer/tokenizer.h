@@ -18,6 +18,8 @@
 
 namespace lockstep::tokenizer {
 
+struct TokenizerImpl;
+
 /// Bytes [begin, end) of a text.
 struct ByteRange {
   size_t begin = 0;
@@ -92,9 +94,8 @@ class Tokenizer final {
  private:
   friend class Detokenizer;
   friend struct TokenizerBuilder;
-  struct Impl;
-  explicit Tokenizer(std::unique_ptr<const Impl> impl);
-  std::unique_ptr<const Impl> impl_;
+  explicit Tokenizer(std::unique_ptr<const TokenizerImpl> impl);
+  std::unique_ptr<const TokenizerImpl> impl_;
 };
 
 }  // namespace lockstep::tokenizer
