@@ -9,5 +9,7 @@ namespace lockstep::kernels {
 
 const KernelTable& ref_table();
 const KernelTable& avx2_table();
+const KernelTable& avx512_table();
+const KernelTable& avx512vnni_table();
 
 }  // namespace lockstep::kernels

@@ -26,11 +26,13 @@ std::string missing_for_avx2(const cpu::Features& f) {
   need(f.f16c, "F16C");
   return out;
 }
-[[maybe_unused]] std::string missing_for_avx512(const cpu::Features& f) { return f.avx512 ? "" : "AVX-512 F, BW, VL, DQ"; }
-[[maybe_unused]] std::string missing_for_vnni(const cpu::Features& f) { return f.avx512_vnni ? "" : "AVX-512 F, BW, VL, DQ, VNNI"; }
+std::string missing_for_avx512(const cpu::Features& f) { return f.avx512 ? "" : "AVX-512 F, BW, VL, DQ"; }
+std::string missing_for_vnni(const cpu::Features& f) { return f.avx512_vnni ? "" : "AVX-512 F, BW, VL, DQ, VNNI"; }
 
 // Best first.
 constexpr Level kLevels[] = {
+    {"avx512vnni", avx512vnni_table, missing_for_vnni},
+    {"avx512", avx512_table, missing_for_avx512},
     {"avx2", avx2_table, missing_for_avx2},
     {"ref", ref_table, missing_for_avx2},
 };

@@ -13,7 +13,10 @@
 namespace lockstep::kernels {
 
 inline std::vector<const KernelTable*> tables_to_test() {
+  const cpu::Features features = cpu::detect_features();
   std::vector<const KernelTable*> tables = {&ref_table(), &avx2_table()};
+  if (features.avx512) tables.push_back(&avx512_table());
+  if (features.avx512_vnni) tables.push_back(&avx512vnni_table());
   return tables;
 }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simd/lanes_avx512.h"
+// The lanes come first.
+#include "kernels/avx512/avx512_kernels.h"
+#include "kernels/simd/fill.h"
+#include "kernels/simd/elementwise.h"
+
+namespace lockstep::kernels::LOCKSTEP_AVX512_NAMESPACE {
+
+void add_elementwise(KernelTable* table) {
+  table->quantize_g32 = quantize_g32;
+  table->rms_norm = rms_norm;
+  table->rope = rope;
+  table->silu_mul = silu_mul;
+  table->add = add_to;
+  table->argmax = argmax;
+  table->sum_exp = sum_exp;
+  table->exp_array = exp_array;
+}
+
+}  // namespace lockstep::kernels::LOCKSTEP_AVX512_NAMESPACE
