@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "cli/progress_bar.h"
 
@@ -47,6 +46,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--memory-utilization", engine.memory_utilization, "share of the memory that the process may take")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
+  command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", engine.enable_prefix_caching,
+                   "reuse the K/V of prompts that begin alike (default: on)");
+  command.add_flag("--async-scheduling,!--no-async-scheduling", engine.async_scheduling,
+                   "prepare the next step while the backend runs (default: on)");
   command.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", engine.enable_chunked_prefill,
                    "cut long prompts into chunks (default: on)");
   command.add_option("--max-step-width", engine.max_step_width, "sampled positions of a row in one step, at most")
@@ -65,21 +68,24 @@ Expected<std::shared_ptr<const files::Checkpoint>> open_checkpoint(const EngineF
   return files::Checkpoint::open(flags.model);
 }
 
-Expected<std::unique_ptr<backend::Backend>> load_backend(const EngineFlags& flags,
-                                                         const std::shared_ptr<const files::Checkpoint>& checkpoint) {
+loader::WeightsMode weights_mode(const EngineFlags& flags) {
+  if (flags.weights == "f32") return loader::WeightsMode::kF32;
+  return flags.weights == "bf16" ? loader::WeightsMode::kBF16 : loader::WeightsMode::kNative;
+}
+
+Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& flags,
+                                                            const std::shared_ptr<const files::Checkpoint>& checkpoint) {
   const char* isa = std::getenv("LOCKSTEP_ISA");
   ProgressBar bar("loading " + checkpoint->path(), 1e6, "MB");
   backend::CpuBackendOptions options;
-  options.weights = flags.weights == "f32"    ? loader::WeightsMode::kF32
-                    : flags.weights == "bf16" ? loader::WeightsMode::kBF16
-                                              : loader::WeightsMode::kNative;
+  options.weights = weights_mode(flags);
   options.threads = flags.threads;
   options.isa = isa == nullptr ? "" : isa;
   options.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
   LOCKSTEP_ASSIGN_OR_RETURN(auto loaded, backend::CpuBackend::load(checkpoint, options));
   bar.finish();
   log_info("{}", loaded->describe());
-  return std::unique_ptr<backend::Backend>(std::move(loaded));
+  return std::move(loaded);
 }
 
 std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint) {
@@ -87,14 +93,19 @@ std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint) {
   return generation.empty() ? checkpoint.config().eos_token_ids : generation;
 }
 
-Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
-                                                      const std::shared_ptr<const files::Checkpoint>& checkpoint,
+Expected<std::unique_ptr<engine::Engine>> make_engine(const EngineFlags& flags, std::unique_ptr<backend::CpuBackend> backend,
                                                       std::vector<int32_t> end_token_ids) {
-  LOCKSTEP_ASSIGN_OR_RETURN(auto backend, load_backend(flags, checkpoint));
   engine::EngineOptions options = flags.engine;
   options.kv_dtype = kv_dtype(flags);
   options.eos_token_ids = std::move(end_token_ids);
   return engine::Engine::create(std::move(backend), std::move(options));
+}
+
+Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
+                                                      const std::shared_ptr<const files::Checkpoint>& checkpoint,
+                                                      std::vector<int32_t> end_token_ids) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto backend, load_backend(flags, checkpoint));
+  return make_engine(flags, std::move(backend), std::move(end_token_ids));
 }
 
 }  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "backend/backend.h"
+#include "backend/cpu/cpu_backend.h"
 #include "base/status.h"
 #include "engine/engine.h"
 #include "files/checkpoint.h"
@@ -31,9 +31,12 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags);
 
 /// Opens the checkpoint and loads the weights with a progress bar on stderr. LOCKSTEP_ISA forces an instruction set.
 Expected<std::shared_ptr<const files::Checkpoint>> open_checkpoint(const EngineFlags& flags);
-Expected<std::unique_ptr<backend::Backend>> load_backend(const EngineFlags& flags,
-                                                         const std::shared_ptr<const files::Checkpoint>& checkpoint);
-/// load_backend and Engine::create.
+Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& flags,
+                                                            const std::shared_ptr<const files::Checkpoint>& checkpoint);
+/// Engine::create with the flags' options.
+Expected<std::unique_ptr<engine::Engine>> make_engine(const EngineFlags& flags, std::unique_ptr<backend::CpuBackend> backend,
+                                                      std::vector<int32_t> end_token_ids);
+/// load_backend and make_engine.
 Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
                                                       const std::shared_ptr<const files::Checkpoint>& checkpoint,
                                                       std::vector<int32_t> end_token_ids);
@@ -41,5 +44,7 @@ Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
 std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint);
 /// The DType of --kv-cache-dtype.
 DType kv_dtype(const EngineFlags& flags);
+/// The mode of --weights.
+loader::WeightsMode weights_mode(const EngineFlags& flags);
 
 }  // namespace lockstep::cli

@@ -75,7 +75,7 @@ Status print_memory(const EngineFlags& flags, const files::ModelConfig& config) 
   shape.block_size = flags.engine.block_size;
   shape.kv_dtype = kv_dtype(flags);
   const int threads = flags.threads > 0 ? flags.threads : cpu::available_cores();
-  LOCKSTEP_ASSIGN_OR_RETURN(const backend::MemoryReport plan, backend::CpuBackend::plan(config, shape, threads));
+  LOCKSTEP_ASSIGN_OR_RETURN(const backend::MemoryReport plan, backend::CpuBackend::plan(config, weights_mode(flags), shape, threads));
   const int64_t token_bytes = config.kv_elements_per_token() * dtype_info(shape.kv_dtype).block_bytes;
   fmt::print("KV             {} per token ({}), {} for {} requests of {} tokens\n", size_text(token_bytes), to_string(shape.kv_dtype),
              size_text(plan.kv_bytes), shape.max_num_seqs, shape.max_model_len);
