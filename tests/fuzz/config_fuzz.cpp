@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json: whatever the text, an error or a config that keeps its promises.
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "files/model_config.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto config = lockstep::files::parse_model_config(text, "config.json");
+  if (!config) {
+    LOCKSTEP_CHECK(!config.error().message().empty());
+    return 0;
+  }
+  LOCKSTEP_CHECK(config->num_kv_heads >= 1 && config->num_heads % config->num_kv_heads == 0);
+  LOCKSTEP_CHECK(config->head_dim >= 2 && config->head_dim % 2 == 0);
+  LOCKSTEP_CHECK(config->vocab_size >= 1 && config->hidden_size >= 1 && config->intermediate_size >= 1);
+  LOCKSTEP_CHECK(config->kv_elements_per_token() >= 1);
+  LOCKSTEP_CHECK(config->rms_norm_eps > 0.0 && config->rope.theta > 1.0 && config->rope.factor >= 1.0);
+  return 0;
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seed corpora of tests/fuzz: OUT/gguf, OUT/safetensors and OUT/config. Standard library only.
+
+    python3 tests/tools/make_fuzz_seeds.py OUT
+"""
+import json
+import pathlib
+import shutil
+import struct
+import sys
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "data" / "golden"
+F32, Q4_1, Q8_0, Q4_K = 0, 3, 8, 12
+BLOCK = {F32: (1, 4), Q4_1: (32, 20), Q8_0: (32, 34), Q4_K: (256, 144)}
+
+
+def text(value):
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def key(name, value):
+    if isinstance(value, bool):
+        return text(name) + struct.pack("<IB", 7, value)
+    if isinstance(value, int):
+        return text(name) + struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return text(name) + struct.pack("<If", 6, value)
+    if isinstance(value, str):
+        return text(name) + struct.pack("<I", 8) + text(value)
+    if isinstance(value[0], str):
+        return text(name) + struct.pack("<IIQ", 9, 8, len(value)) + b"".join(text(v) for v in value)
+    return text(name) + struct.pack("<IIQ", 9, 5, len(value)) + struct.pack(f"<{len(value)}i", *value)
+
+
+def gguf(keys, tensors, version=3, alignment=32):
+    head = struct.pack("<4sIQQ", b"GGUF", version, len(tensors), len(keys))
+    head += b"".join(key(name, value) for name, value in keys.items())
+    data = b""
+    for name, dims, kind in tensors:
+        data += b"\0" * (-len(data) % alignment)
+        head += text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(data))
+        elements, size = 1, BLOCK[kind]
+        for extent in dims:
+            elements *= extent
+        data += bytes(i % 251 for i in range(elements // size[0] * size[1]))
+    return head + b"\0" * (-len(head) % alignment) + data
+
+
+def model(arch, kind=F32, hidden=32, more_keys=None, more_tensors=(), **options):
+    keys = {
+        "general.architecture": arch, f"{arch}.block_count": 1, f"{arch}.embedding_length": hidden,
+        f"{arch}.feed_forward_length": hidden, f"{arch}.attention.head_count": 2,
+        f"{arch}.attention.head_count_kv": 1, f"{arch}.context_length": 64,
+        f"{arch}.attention.layer_norm_rms_epsilon": 1e-5, f"{arch}.rope.freq_base": 10000.0,
+        "tokenizer.ggml.tokens": ["a", "b"], "tokenizer.ggml.token_type": [1, 3], "tokenizer.ggml.eos_token_id": 1,
+        **(more_keys or {}),
+    }
+    tensors = [
+        ("token_embd.weight", [hidden, 2], kind), ("output_norm.weight", [hidden], F32),
+        ("blk.0.attn_norm.weight", [hidden], F32), ("blk.0.attn_q.weight", [hidden, hidden], kind),
+        ("blk.0.attn_k.weight", [hidden, hidden // 2], kind), ("blk.0.ffn_down.weight", [hidden, hidden], kind),
+        *more_tensors,
+    ]
+    return gguf(keys, tensors, **options)
+
+
+def safetensors(entries, data, metadata=None):
+    header = {"__metadata__": metadata} if metadata else {}
+    for name, dtype, shape, begin, end in entries:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(head)) + head + data
+
+
+def seeds():
+    yield "gguf/llama", model("llama", Q4_1, more_tensors=[("rope_freqs.weight", [8], F32)])
+    yield "gguf/qwen2", model("qwen2", Q8_0, version=2, more_tensors=[("blk.0.attn_q.bias", [32], F32)])
+    yield "gguf/qwen3", model("qwen3", more_keys={
+        "qwen3.attention.key_length": 16, "qwen3.attention.value_length": 16, "qwen3.rope.scaling.type": "yarn",
+        "qwen3.rope.scaling.factor": 4.0, "qwen3.rope.scaling.original_context_length": 16,
+        "tokenizer.ggml.add_bos_token": False}, more_tensors=[("output.weight", [32, 2], F32)])
+    yield "gguf/k_quants", gguf({"general.alignment": 64}, [("x", [256], Q4_K), ("y", [3, 2, 1, 1], F32)], alignment=64)
+    yield "gguf/vocabulary", gguf({"general.architecture": "llama", "split.count": 2, "split.no": 0}, [])
+    yield "safetensors/two", safetensors([("a", "F32", [2, 3], 0, 24), ("b", "BF16", [5], 24, 34)], bytes(34),
+                                         {"format": "pt"})
+    yield "safetensors/odd", safetensors([("s", "U8", [], 0, 1), ("e", "I64", [0, 7], 1, 1), ("f", "F8_E4M3", [3], 1, 4)],
+                                         bytes(4))
+    yield "safetensors/none", safetensors([], b"")
+    for path in sorted(GOLDEN.glob("tiny-*/config*.json")):
+        yield f"config/{path.parent.name}_{path.stem}", json.dumps(json.loads(path.read_text())).encode()
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    for folder in ("gguf", "safetensors", "config"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+        (out / folder).mkdir(parents=True)
+    for name, data in seeds():
+        (out / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
