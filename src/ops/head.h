@@ -15,10 +15,11 @@
 
 namespace lockstep::ops {
 
-/// Booked once for the largest step.
+/// Booked once for the largest step. Used by one call at a time.
 class HeadScratch {
  public:
-  /// max_sampled = S at most. Logits are kept only for the rows that need them, in pieces if memory would grow past a bound.
+  /// max_sampled = S at most. Logits are kept only for the rows that need them (10 bytes an id and row), for at least 32 rows and within about
+  /// 128 MB; more rows go in several passes over the head.
   static Expected<HeadScratch> create(int threads, int64_t max_sampled, int64_t vocab_size, int64_t hidden);
   ~HeadScratch();
   HeadScratch(HeadScratch&&) noexcept;
@@ -49,12 +50,14 @@ struct HeadOutputs {
   View<float> logits;          // [S, padded_vocab]  raw, padding -inf
 };
 
-/// hidden [S, hidden] after the final norm. Sampling as step::SamplingView documents (step.h), bits independent of S, threads, ISA.
+/// hidden [S, hidden] after the final norm. Sampling as step::SamplingView documents (step.h), bits independent of S, threads, ISA. A row is not
+/// finite if any raw logit is NaN or infinite, if `hidden` was, or if its mask forbids every id. Log-probabilities are of the raw logits. Entries that
+/// were not asked for (logprobs_k) or are not finite: NaN, ids -1. `quantized` is overwritten; its rows bound a pass. Allocates nothing.
 void head_and_choose(const Context& ctx, const Matrix& head, View<const float> hidden, QuantizedRows& quantized,
                      std::span<const SampledPosition> positions, const step::SamplingView& sampling, HeadScratch& scratch,
                      const HeadOutputs& out);
 
-/// Log-probability, rank and best ids of targets[t] (-1: NaN and rank 0) for hidden [T', hidden]; works in tiles of rows and vocabulary; [T, vocab] is never stored.
+/// Log-probability, rank (1 = most likely, equal logits by id) and best ids of targets[t] (-1: NaN and rank 0) for hidden [T', hidden]; works in tiles of rows and vocabulary; [T, vocab] is never stored.
 struct ScoreOutputs {
   View<float> logprobs;      // [T']
   View<int32_t> ranks;       // [T']
