@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expected values: the published formulas (transformers' modeling_rope_utils.py) in double precision, computed apart
+// from this code.
+#include "model/rope.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace lockstep::model {
+namespace {
+
+using loader::RopeConfig;
+using loader::RopeType;
+using Points = std::vector<std::pair<size_t, double>>;
+
+void expect_points(const Rope& rope, int64_t dim, const Points& points) {
+  ASSERT_EQ(static_cast<int64_t>(rope.inverse_frequencies.size()), dim / 2);
+  for (const auto& [index, value] : points) {
+    EXPECT_NEAR(rope.inverse_frequencies[index] / value, 1.0, 1e-6) << "index " << index;
+  }
+}
+
+RopeConfig config(RopeType type, double theta, double factor, int64_t original) {
+  RopeConfig out;
+  out.type = type;
+  out.theta = theta;
+  out.factor = factor;
+  out.original_max_position = original;
+  return out;
+}
+
+TEST(Rope, Default) {
+  const Rope rope = make_rope(config(RopeType::kDefault, 1e6, 1.0, 0), 128, 40960);
+  expect_points(rope, 128,
+                {{0, 1.0}, {1, 0.805842188}, {17, 0.0254829675}, {40, 0.000177827941}, {63, 1.24093776e-06}});
+  EXPECT_EQ(rope.scale, 1.0f);
+}
+
+TEST(Rope, Linear) {
+  const Rope rope = make_rope(config(RopeType::kLinear, 1e6, 4.0, 0), 128, 40960);
+  expect_points(rope, 128, {{0, 0.25}, {1, 0.805842188 / 4}, {63, 1.24093776e-06 / 4}});
+}
+
+TEST(Rope, Llama3) {
+  const Rope tiny = make_rope(config(RopeType::kLlama3, 5e5, 8.0, 64), 32, 2048);
+  expect_points(tiny, 32, {{0, 1.0}, {1, 0.440366603}, {2, 0.0794030092}, {3, 0.0106746375}, {15, 5.6770881e-07}});
+  const Rope large = make_rope(config(RopeType::kLlama3, 5e5, 8.0, 8192), 128, 131072);
+  expect_points(large, 128,
+                {{20, 0.0165604401},
+                 {28, 0.00321144599},
+                 {29, 0.00216657076},
+                 {31, 0.000856751413},
+                 {34, 0.000178507813},
+                 {35, 9.55621235e-05},
+                 {36, 7.78465527e-05},
+                 {63, 3.06892599e-07}});
+}
+
+TEST(Rope, Yarn) {
+  const Rope tiny = make_rope(config(RopeType::kYarn, 1e6, 4.0, 64), 32, 256);
+  expect_points(tiny, 32, {{0, 1.0}, {1, 0.316272378}, {2, 0.0889139705}, {3, 0.0187473552}, {15, 5.92843426e-07}});
+  EXPECT_NEAR(tiny.scale, 1.138629436, 1e-7);
+  RopeConfig large = config(RopeType::kYarn, 1e6, 4.0, 32768);
+  expect_points(
+      make_rope(large, 128, 131072), 128,
+      {{20, 0.0133352143}, {24, 0.00537532149}, {35, 0.000246258407}, {39, 6.49039432e-05}, {40, 4.44569853e-05}});
+  large.truncate = false;
+  expect_points(make_rope(large, 128, 131072), 128,
+                {{23, 0.00697830585}, {24, 0.00551727048}, {30, 0.00107923774}, {39, 6.18780681e-05}});
+}
+
+TEST(Rope, YarnAttentionFactor) {
+  RopeConfig yarn = config(RopeType::kYarn, 1e6, 40.0, 4096);
+  yarn.mscale = 0.7;
+  yarn.mscale_all_dim = 1.3;
+  EXPECT_NEAR(make_rope(yarn, 64, 4096).scale, 0.85040578578, 1e-7);
+  yarn.attention_factor = 1.5;
+  EXPECT_EQ(make_rope(yarn, 64, 4096).scale, 1.5f);
+}
+
+TEST(Rope, MissingOriginalLengthIsTheContext) {
+  const Rope given = make_rope(config(RopeType::kYarn, 1e6, 4.0, 256), 32, 256);
+  const Rope absent = make_rope(config(RopeType::kYarn, 1e6, 4.0, 0), 32, 256);
+  EXPECT_EQ(given.inverse_frequencies, absent.inverse_frequencies);
+}
+
+TEST(Rope, FrequencyFactorsDivide) {
+  RopeConfig with = config(RopeType::kDefault, 5e5, 1.0, 0);
+  with.freq_factors = {1.0f, 2.0f, 8.0f, 8.0f};
+  const Rope plain = make_rope(config(RopeType::kDefault, 5e5, 1.0, 0), 8, 2048);
+  const Rope rope = make_rope(with, 8, 2048);
+  EXPECT_EQ(rope.inverse_frequencies[0], plain.inverse_frequencies[0]);
+  EXPECT_EQ(rope.inverse_frequencies[3], plain.inverse_frequencies[3] / 8.0f);
+}
+
+TEST(NaturalLog, MatchesTheLibrary) {
+  for (double x = 1e-6; x < 1e9; x *= 1.37)
+    EXPECT_NEAR(natural_log(x), std::log(x), 4e-15 * std::fabs(std::log(x)) + 1e-16);
+  EXPECT_EQ(natural_log(1.0), 0.0);
+}
+
+}  // namespace
+}  // namespace lockstep::model
