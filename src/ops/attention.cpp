@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queries of one kv head in a row of the step are flattened: query i is token i / group, head i % group of the group. A
-// tile is up to kMaxQueryRows consecutive queries. A task is a tile over all its segments; either one thread walks through
-// them with a running merge, or (few tasks, long rows: decode) every segment is a piece of its own and who finishes the
-// last one merges. Both merge segments in ascending order, so the bits are the same.
+// The queries of one kv head in a row of the step are flattened: query i is token i / group, head i % group of the
+// group. A tile is up to kMaxQueryRows consecutive queries. A task is a tile over all its segments; either one thread
+// walks through them with a running merge, or (few tasks, long rows: decode) every segment is a piece of its own and
+// who finishes the last one merges. Both merge segments in ascending order, so the bits are the same.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -132,7 +132,8 @@ void Job::run_piece(int64_t piece, int worker) const {
   const RowPlan* const begin = plans();
   const RowPlan* const end = begin + rows.query_lens.extent(0);
   // The last row that starts at or before the piece; rows without pieces share their start with the next.
-  const RowPlan* plan = std::upper_bound(begin, end, piece, [](int64_t p, const RowPlan& r) { return p < r.first_piece; }) - 1;
+  const RowPlan* plan =
+      std::upper_bound(begin, end, piece, [](int64_t p, const RowPlan& r) { return p < r.first_piece; }) - 1;
   const int64_t parts = plan->first_partial < 0 ? 1 : plan->segments;
   const int64_t local = piece - plan->first_piece;
   Tile tile = {};
@@ -153,7 +154,8 @@ void Job::run_piece(int64_t piece, int worker) const {
 void Job::load_queries(const Tile& tile, float* scaled) const {
   for (int64_t i = 0; i < tile.count; ++i) {
     const int64_t query = tile.first + i;
-    const float* from = q.row(rows.token_offsets(tile.row) + query / group) + (tile.kv_head * group + query % group) * kv.head_dim;
+    const float* from =
+        q.row(rows.token_offsets(tile.row) + query / group) + (tile.kv_head * group + query % group) * kv.head_dim;
     for (int64_t d = 0; d < kv.head_dim; ++d) scaled[i * kv.head_dim + d] = from[d] * softmax_scale;
   }
 }
@@ -227,17 +229,19 @@ void Job::merge_partials(const Tile& tile, const RowPlan& plan) const {
 
 }  // namespace
 
-Expected<AttentionScratch> AttentionScratch::create(int threads, int64_t max_num_seqs, int64_t /*max_num_batched_tokens*/,
-                                                    int64_t max_model_len, int64_t num_heads, int64_t head_dim) {
+Expected<AttentionScratch> AttentionScratch::create(int threads, int64_t max_num_seqs,
+                                                    int64_t /*max_num_batched_tokens*/, int64_t max_model_len,
+                                                    int64_t num_heads, int64_t head_dim) {
   AttentionScratch scratch;
   const int64_t split_rows = threads == 1 ? 0 : std::min<int64_t>(max_num_seqs, 2 * threads);
   scratch.max_rows = max_num_seqs;
   scratch.max_partials = split_rows * num_heads * ceil_div(max_model_len, kSegmentPositions);
   scratch.threads = threads;
   scratch.head_dim = head_dim;
-  LOCKSTEP_ASSIGN_OR_RETURN(scratch.workers, Buffer::allocate(threads * worker_floats(head_dim) * 4, "attention scratch"));
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      scratch.rows, Buffer::allocate(max_num_seqs * static_cast<int64_t>(sizeof(RowPlan)), "attention plan"));
+  LOCKSTEP_ASSIGN_OR_RETURN(scratch.workers,
+                            Buffer::allocate(threads * worker_floats(head_dim) * 4, "attention scratch"));
+  LOCKSTEP_ASSIGN_OR_RETURN(scratch.rows,
+                            Buffer::allocate(max_num_seqs * static_cast<int64_t>(sizeof(RowPlan)), "attention plan"));
   LOCKSTEP_ASSIGN_OR_RETURN(scratch.partials,
                             Buffer::allocate(scratch.max_partials * (head_dim + 2) * 4, "attention partial results"));
   LOCKSTEP_ASSIGN_OR_RETURN(scratch.counters, Buffer::allocate(scratch.max_partials * 4, "attention counters"));
@@ -258,8 +262,8 @@ void store_kv(const Context& ctx, const step::KvGeometry& kv, const KvLayer& lay
           tile_address(kv, layer.k, slot / kv.block_size, kv_head, tile),
           tile_address(kv, layer.v, slot / kv.block_size, kv_head, tile), in_block % kTileSlots);
   };
-  // A K row is a column of its tile and touches every cache line of it, so tokens that may share a tile stay on one thread;
-  // a few tokens are not worth waking another.
+  // A K row is a column of its tile and touches every cache line of it, so tokens that may share a tile stay on one
+  // thread; a few tokens are not worth waking another.
   constexpr int64_t kFewTokens = 4;
   const int64_t heads_per_piece = tokens <= kFewTokens ? kv.num_kv_heads : 1;
   const int64_t head_pieces = kv.num_kv_heads / heads_per_piece;
@@ -272,8 +276,8 @@ void store_kv(const Context& ctx, const step::KvGeometry& kv, const KvLayer& lay
   });
 }
 
-void attend(const Context& ctx, const step::KvGeometry& kv, const KvLayer& layer, const AttentionRows& rows, float softmax_scale,
-            int64_t num_heads, View<const float> q, AttentionScratch& scratch, View<float> out) {
+void attend(const Context& ctx, const step::KvGeometry& kv, const KvLayer& layer, const AttentionRows& rows,
+            float softmax_scale, int64_t num_heads, View<const float> q, AttentionScratch& scratch, View<float> out) {
   LOCKSTEP_CHECK(kv.num_kv_heads > 0 && num_heads % kv.num_kv_heads == 0);
   LOCKSTEP_CHECK(q.extent(1) == num_heads * kv.head_dim && out.extent(1) == q.extent(1));
   LOCKSTEP_CHECK(rows.query_lens.extent(0) <= scratch.max_rows && kv.head_dim <= scratch.head_dim);

@@ -29,7 +29,8 @@ Sequence random_sequence(const Shape& shape, int64_t length, uint32_t seed) {
   return {length, Random(seed).normals(length * (shape.heads + 2 * shape.kv_heads) * shape.dim)};
 }
 
-/// Runs sequences through a paged pool, step by step; every page starts as NaN and the pages are dealt in a random order.
+/// Runs sequences through a paged pool, step by step; every page starts as NaN and the pages are dealt in a random
+/// order.
 class Runner {
  public:
   Runner(Engine& engine, const Shape& shape, const std::vector<Sequence>& sequences, int64_t block_size, uint32_t seed)
@@ -44,8 +45,8 @@ class Runner {
     max_blocks_ = (longest + block_size - 1) / block_size + 1;
     pool_.assign(static_cast<size_t>(kv_.total_bytes()), std::byte{0xff});
     deal_pages(seed);
-    auto scratch = AttentionScratch::create(engine.pool.size(), static_cast<int64_t>(sequences.size()) + 1, longest, longest,
-                                            shape.heads, shape.dim);
+    auto scratch = AttentionScratch::create(engine.pool.size(), static_cast<int64_t>(sequences.size()) + 1, longest,
+                                            longest, shape.heads, shape.dim);
     EXPECT_TRUE(scratch.has_value());
     scratch_ = std::move(*scratch);
     done_.assign(sequences.size(), 0);
@@ -71,14 +72,16 @@ class Runner {
       offsets.push_back(offsets.back() + static_cast<int32_t>(tokens[i]));
       table.insert(table.end(), tables_[s].begin(), tables_[s].end());
       for (int64_t p = done_[s]; p < done_[s] + tokens[i]; ++p) {
-        slots.push_back(static_cast<int32_t>(tables_[s][static_cast<size_t>(p / kv_.block_size)] * kv_.block_size + p % kv_.block_size));
+        slots.push_back(static_cast<int32_t>(tables_[s][static_cast<size_t>(p / kv_.block_size)] * kv_.block_size +
+                                             p % kv_.block_size));
       }
       const float* from = sequences_[s].qkv.data() + done_[s] * width;
       qkv.insert(qkv.end(), from, from + tokens[i] * width);
     }
     run(query_lens, seq_lens, offsets, table, slots, qkv);
     for (size_t i = 0; i < order.size(); ++i) collect(order[i], tokens[i], offsets[i + (idle ? 1 : 0)]);
-    for (int64_t i = 0; idle && i < 2 * shape_.heads * shape_.dim; ++i) EXPECT_TRUE(std::isnan(out_[static_cast<size_t>(i)]));
+    for (int64_t i = 0; idle && i < 2 * shape_.heads * shape_.dim; ++i)
+      EXPECT_TRUE(std::isnan(out_[static_cast<size_t>(i)]));
   }
 
   /// Everything, each sequence in chunks of `chunk` tokens, all sequences together.
@@ -115,26 +118,31 @@ class Runner {
     std::vector<int32_t> pages(static_cast<size_t>(kv_.num_blocks));
     std::iota(pages.begin(), pages.end(), 0);
     Random random(seed);
-    for (size_t i = pages.size() - 1; i > 0; --i) std::swap(pages[i], pages[static_cast<size_t>(random.below(static_cast<int64_t>(i) + 1))]);
+    for (size_t i = pages.size() - 1; i > 0; --i)
+      std::swap(pages[i], pages[static_cast<size_t>(random.below(static_cast<int64_t>(i) + 1))]);
     size_t next = 0;
     for (const Sequence& s : sequences_) {
       std::vector<int32_t> row(static_cast<size_t>(max_blocks_), -1);
-      for (int64_t b = 0; b < (s.length + kv_.block_size - 1) / kv_.block_size; ++b) row[static_cast<size_t>(b)] = pages[next++];
+      for (int64_t b = 0; b < (s.length + kv_.block_size - 1) / kv_.block_size; ++b)
+        row[static_cast<size_t>(b)] = pages[next++];
       tables_.push_back(row);
     }
     free_pages_.assign(pages.begin() + static_cast<int64_t>(next), pages.end());
   }
 
-  void run(const std::vector<int32_t>& query_lens, const std::vector<int32_t>& seq_lens, const std::vector<int32_t>& offsets,
-           const std::vector<int32_t>& table, const std::vector<int32_t>& slots, const std::vector<float>& qkv) {
+  void run(const std::vector<int32_t>& query_lens, const std::vector<int32_t>& seq_lens,
+           const std::vector<int32_t>& offsets, const std::vector<int32_t>& table, const std::vector<int32_t>& slots,
+           const std::vector<float>& qkv) {
     const auto tokens = static_cast<int64_t>(slots.size());
     const View<const float> all = testing::view(qkv, tokens, (shape_.heads + 2 * shape_.kv_heads) * shape_.dim);
     const int64_t q_width = shape_.heads * shape_.dim, kv_width = shape_.kv_heads * shape_.dim;
     const KvLayer layer = {pool_.data(), pool_.data() + kv_.total_bytes() / 2};
-    store_kv(engine_.ctx, kv_, layer, testing::view1(slots), all.columns(q_width, kv_width), all.columns(q_width + kv_width, kv_width));
-    const AttentionRows rows = {testing::view1(query_lens), testing::view1(seq_lens), testing::view1(offsets),
-                                View<const int32_t>(table.data(), {static_cast<int64_t>(query_lens.size()), max_blocks_}),
-                                testing::view1(slots)};
+    store_kv(engine_.ctx, kv_, layer, testing::view1(slots), all.columns(q_width, kv_width),
+             all.columns(q_width + kv_width, kv_width));
+    const AttentionRows rows = {
+        testing::view1(query_lens), testing::view1(seq_lens), testing::view1(offsets),
+        View<const int32_t>(table.data(), {static_cast<int64_t>(query_lens.size()), max_blocks_}),
+        testing::view1(slots)};
     out_.assign(static_cast<size_t>(tokens * q_width), testing::kNaN);
     attend(engine_.ctx, kv_, layer, rows, kScale, shape_.heads, all.columns(0, q_width), scratch_,
            View<float>(out_.data(), {tokens, q_width}));
@@ -177,14 +185,18 @@ std::vector<double> naive(const Shape& shape, const Sequence& s, int64_t positio
   }
   for (int64_t p = 0; p <= position; ++p) {
     const float* v = s.qkv.data() + p * width + (shape.heads + shape.kv_heads + kv_head) * shape.dim;
-    for (int64_t d = 0; d < shape.dim; ++d) out[static_cast<size_t>(d)] += weights[static_cast<size_t>(p)] / total * rounded(shape, v[d]);
+    for (int64_t d = 0; d < shape.dim; ++d)
+      out[static_cast<size_t>(d)] += weights[static_cast<size_t>(p)] / total * rounded(shape, v[d]);
   }
   return out;
 }
 
 TEST(AttentionTest, EqualsSoftmaxInDouble) {
   // Groups of 1, 2, 5, 7 and 20 query heads to a kv head, and odd head widths.
-  const Shape shapes[] = {{3, 3, 64, DType::kF32}, {4, 2, 16, DType::kBF16}, {10, 2, 24, DType::kBF16}, {14, 2, 18, DType::kF32},
+  const Shape shapes[] = {{3, 3, 64, DType::kF32},
+                          {4, 2, 16, DType::kBF16},
+                          {10, 2, 24, DType::kBF16},
+                          {14, 2, 18, DType::kF32},
                           {20, 1, 32, DType::kBF16}};
   for (const kernels::KernelTable* table : testing::all_tables()) {
     Engine engine(table, 2);
@@ -216,7 +228,8 @@ struct Variant {
 
 void expect_same_bits_everywhere(const Shape& shape) {
   std::vector<Sequence> sequences;
-  for (int64_t length : {1100, 1, 513, 17, 512}) sequences.push_back(random_sequence(shape, length, static_cast<uint32_t>(length)));
+  for (int64_t length : {1100, 1, 513, 17, 512})
+    sequences.push_back(random_sequence(shape, length, static_cast<uint32_t>(length)));
   std::vector<std::vector<float>> expected;
   for (const Sequence& s : sequences) {  // each alone, in one chunk, by the reference
     Engine engine(*kernels::select_kernels("ref"), 1);
@@ -233,15 +246,20 @@ void expect_same_bits_everywhere(const Shape& shape) {
       Runner runner(engine, shape, sequences, variant.block_size, 11);
       runner.run_all(variant.chunk, variant.reversed);
       for (size_t s = 0; s < sequences.size(); ++s) {
-        testing::expect_same_bits(runner.outputs[s], expected[s],
-                                  std::string(table->isa) + " chunk " + std::to_string(variant.chunk) + " sequence " + std::to_string(s));
+        testing::expect_same_bits(
+            runner.outputs[s], expected[s],
+            std::string(table->isa) + " chunk " + std::to_string(variant.chunk) + " sequence " + std::to_string(s));
       }
     }
   }
 }
 
-TEST(AttentionTest, SameBitsForAnyBatchChunkBlockThreadsTableBf16) { expect_same_bits_everywhere({4, 2, 16, DType::kBF16}); }
-TEST(AttentionTest, SameBitsForAnyBatchChunkBlockThreadsTableF32GroupOfFive) { expect_same_bits_everywhere({5, 1, 18, DType::kF32}); }
+TEST(AttentionTest, SameBitsForAnyBatchChunkBlockThreadsTableBf16) {
+  expect_same_bits_everywhere({4, 2, 16, DType::kBF16});
+}
+TEST(AttentionTest, SameBitsForAnyBatchChunkBlockThreadsTableF32GroupOfFive) {
+  expect_same_bits_everywhere({5, 1, 18, DType::kF32});
+}
 
 TEST(AttentionTest, OneLongRowIsCutBySegmentsWithTheSameBits) {
   const Shape shape = {6, 1, 32, DType::kBF16};

@@ -14,7 +14,8 @@ using testing::Random;
 constexpr int64_t kRows = 33;
 constexpr int64_t kColumns = 1030;  // several pieces, no multiple of 16
 
-/// Runs `op` (engine, rows) -> values for every table, thread count and batch; checks that rows keep their bits; returns the values.
+/// Runs `op` (engine, rows) -> values for every table, thread count and batch; checks that rows keep their bits;
+/// returns the values.
 template <class Op>
 std::vector<float> same_everywhere(int64_t columns, const char* what, Op op) {
   Engine reference(*kernels::select_kernels("ref"), 1);
@@ -24,7 +25,8 @@ std::vector<float> same_everywhere(int64_t columns, const char* what, Op op) {
       Engine engine(table, threads);
       for (int64_t rows : {int64_t{1}, int64_t{17}, kRows}) {
         const std::vector<float> out = op(engine, rows);
-        testing::expect_same_bits(out.data(), expected.data(), rows * columns, std::string(what) + " " + std::string(table->isa));
+        testing::expect_same_bits(out.data(), expected.data(), rows * columns,
+                                  std::string(what) + " " + std::string(table->isa));
       }
     }
   }
@@ -36,7 +38,8 @@ TEST(ElementwiseTest, RmsNorm) {
   const std::vector<float> w = Random(2).normals(kColumns);
   const std::vector<float> out = same_everywhere(kColumns, "rms_norm", [&](Engine& engine, int64_t rows) {
     std::vector<float> result(static_cast<size_t>(rows * kColumns));
-    rms_norm(engine.ctx, testing::view(x, rows, kColumns), testing::view1(w), 1e-6f, testing::view(result, rows, kColumns));
+    rms_norm(engine.ctx, testing::view(x, rows, kColumns), testing::view1(w), 1e-6f,
+             testing::view(result, rows, kColumns));
     return result;
   });
   for (int64_t t = 0; t < kRows; ++t) {
@@ -61,7 +64,8 @@ TEST(ElementwiseTest, HeadNormIsTheNormOfEachHead) {
   });
   Engine engine(*kernels::select_kernels(""), 2);
   std::vector<float> each(x.size());
-  rms_norm(engine.ctx, testing::view(x, kRows * heads, dim), testing::view1(w), 1e-5f, testing::view(each, kRows * heads, dim));
+  rms_norm(engine.ctx, testing::view(x, kRows * heads, dim), testing::view1(w), 1e-5f,
+           testing::view(each, kRows * heads, dim));
   testing::expect_same_bits(out, each, "head by head");
 }
 
@@ -70,13 +74,14 @@ TEST(ElementwiseTest, RopeTurnsPairs) {
   std::vector<int32_t> positions;
   for (int64_t t = 0; t < kRows; ++t) positions.push_back(static_cast<int32_t>(t * 1237));
   std::vector<float> frequencies;
-  for (int64_t i = 0; i < half; ++i) frequencies.push_back(static_cast<float>(std::pow(10000.0, -static_cast<double>(i) / half)));
+  for (int64_t i = 0; i < half; ++i)
+    frequencies.push_back(static_cast<float>(std::pow(10000.0, -static_cast<double>(i) / half)));
   const std::vector<float> x = Random(5).normals(kRows * heads * dim);
   constexpr float kScale = 1.25f;
   const std::vector<float> out = same_everywhere(heads * dim, "rope", [&](Engine& engine, int64_t rows) {
     std::vector<float> cos(static_cast<size_t>(rows * half)), sin(cos);
-    rope_table(engine.ctx, View<const int32_t>(positions.data(), {rows}), testing::view1(frequencies), kScale, testing::view(cos, rows, half),
-               testing::view(sin, rows, half));
+    rope_table(engine.ctx, View<const int32_t>(positions.data(), {rows}), testing::view1(frequencies), kScale,
+               testing::view(cos, rows, half), testing::view(sin, rows, half));
     std::vector<float> result(x.begin(), x.begin() + rows * heads * dim);
     rope(engine.ctx, testing::view(result, rows, heads * dim), heads, testing::view(std::as_const(cos), rows, half),
          testing::view(std::as_const(sin), rows, half));
@@ -98,16 +103,18 @@ TEST(ElementwiseTest, RopeTurnsPairs) {
 TEST(ElementwiseTest, SiluMulAddAddBias) {
   const std::vector<float> gate_up = Random(6).normals(kRows * 2 * kColumns, 4.0f);
   const std::vector<float> bias = Random(7).normals(kColumns);
-  const std::vector<float> out = same_everywhere(kColumns, "silu_mul, add, add_bias", [&](Engine& engine, int64_t rows) {
-    std::vector<float> result(static_cast<size_t>(rows * kColumns));
-    silu_mul(engine.ctx, testing::view(gate_up, rows, 2 * kColumns), testing::view(result, rows, kColumns));
-    add_bias(engine.ctx, testing::view(result, rows, kColumns), testing::view1(bias));
-    add(engine.ctx, testing::view(result, rows, kColumns), testing::view(gate_up, rows, kColumns));
-    return result;
-  });
+  const std::vector<float> out =
+      same_everywhere(kColumns, "silu_mul, add, add_bias", [&](Engine& engine, int64_t rows) {
+        std::vector<float> result(static_cast<size_t>(rows * kColumns));
+        silu_mul(engine.ctx, testing::view(gate_up, rows, 2 * kColumns), testing::view(result, rows, kColumns));
+        add_bias(engine.ctx, testing::view(result, rows, kColumns), testing::view1(bias));
+        add(engine.ctx, testing::view(result, rows, kColumns), testing::view(gate_up, rows, kColumns));
+        return result;
+      });
   for (int64_t t = 0; t < kRows; ++t) {
     for (int64_t i = 0; i < kColumns; ++i) {
-      const double gate = gate_up[static_cast<size_t>(t * 2 * kColumns + i)], up = gate_up[static_cast<size_t>(t * 2 * kColumns + kColumns + i)];
+      const double gate = gate_up[static_cast<size_t>(t * 2 * kColumns + i)],
+                   up = gate_up[static_cast<size_t>(t * 2 * kColumns + kColumns + i)];
       const double y = gate_up[static_cast<size_t>(t * kColumns + i)];
       const double expected = gate / (1 + std::exp(-gate)) * up + bias[static_cast<size_t>(i)] + y;
       ASSERT_NEAR(out[static_cast<size_t>(t * kColumns + i)], expected, 2e-5) << t << " " << i;
@@ -124,7 +131,8 @@ TEST(ElementwiseTest, EmbedGivesTheRowsOfTheTable) {
     std::vector<float> out(ids.size() * 64);
     embed(engine.ctx, table, testing::view1(ids), testing::view(out, 5, 64));
     for (size_t t = 0; t < ids.size(); ++t) {
-      testing::expect_same_bits(out.data() + t * 64, source.values.data() + ids[t] * 64, 64, "row " + std::to_string(t));
+      testing::expect_same_bits(out.data() + t * 64, source.values.data() + ids[t] * 64, 64,
+                                "row " + std::to_string(t));
     }
   }
 }

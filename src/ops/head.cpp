@@ -12,7 +12,8 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 int64_t pass_rows(const Matrix& head, const QuantizedRows& quantized, const HeadScratch::Impl& scratch) {
-  return kernels::has_int8_activations(head.format()) ? std::min(scratch.max_rows, quantized.max_rows()) : scratch.max_rows;
+  return kernels::has_int8_activations(head.format()) ? std::min(scratch.max_rows, quantized.max_rows())
+                                                      : scratch.max_rows;
 }
 
 void give_slot(HeadPass& pass, int64_t r) {
@@ -30,7 +31,8 @@ void write_top(const HeadPass& pass, int64_t slot, int32_t k, int32_t* ids, floa
 // ---- head_and_choose
 
 /// Plans rows from `first` on until a limit of the pass is reached.
-void plan_pass(HeadPass& pass, std::span<const SampledPosition> positions, const step::SamplingView& sampling, int64_t limit) {
+void plan_pass(HeadPass& pass, std::span<const SampledPosition> positions, const step::SamplingView& sampling,
+               int64_t limit) {
   const HeadScratch::Impl& scratch = pass.scratch;
   for (; pass.rows < std::min<int64_t>(limit, static_cast<int64_t>(positions.size())); ++pass.rows) {
     RowState& row = scratch.row(pass.rows);
@@ -76,7 +78,8 @@ void write_slot_row(const HeadPass& pass, int64_t slot, int64_t s, const HeadOut
   if (!row.finite || row.logprobs_k < 0) return;
   if (!out.logprobs.empty()) {
     const bool raw_largest = row.choice == Choice::kLargest && !row.processed;
-    const float logit = raw_largest ? row.raw_max : compute_logit(pass, pass.scratch.slot_rows.as<int32_t>()[slot], row.id);
+    const float logit =
+        raw_largest ? row.raw_max : compute_logit(pass, pass.scratch.slot_rows.as<int32_t>()[slot], row.id);
     out.logprobs(s) = (logit - row.raw_max) - log_sum_exp(pass.scratch, slot);
   }
   if (!out.top_ids.empty()) {
@@ -120,10 +123,12 @@ void write_scores(const HeadPass& pass, int64_t first, const ScoreOutputs& out) 
     const int64_t t = first + r;
     const bool known = row.target >= 0 && row.finite;
     if (!out.logprobs.empty()) {
-      out.logprobs(t) = known ? (scratch.logits_row(row.slot)[row.target] - row.raw_max) - log_sum_exp(scratch, row.slot) : kNaN;
+      out.logprobs(t) =
+          known ? (scratch.logits_row(row.slot)[row.target] - row.raw_max) - log_sum_exp(scratch, row.slot) : kNaN;
     }
     if (!out.ranks.empty()) out.ranks(t) = known ? rank_of_target(scratch, row.slot) : 0;
-    if (k > 0) write_top(pass, row.slot, known ? static_cast<int32_t>(k) : 0, out.top_ids.row(t), out.top_logprobs.row(t), k);
+    if (k > 0)
+      write_top(pass, row.slot, known ? static_cast<int32_t>(k) : 0, out.top_ids.row(t), out.top_logprobs.row(t), k);
   });
 }
 
@@ -168,7 +173,8 @@ Expected<HeadScratch> HeadScratch::create(int threads, int64_t max_sampled, int6
   };
   for (const auto& booking : bookings) {
     LOCKSTEP_ASSIGN_OR_RETURN(
-        booking.buffer, Buffer::allocate(booking.elements * static_cast<int64_t>(booking.element_bytes), "head scratch"));
+        booking.buffer,
+        Buffer::allocate(booking.elements * static_cast<int64_t>(booking.element_bytes), "head scratch"));
   }
   return scratch;
 }
@@ -181,8 +187,8 @@ int64_t HeadScratch::bytes() const {
 }
 
 void head_and_choose(const Context& ctx, const Matrix& head, View<const float> hidden, QuantizedRows& quantized,
-                     std::span<const SampledPosition> positions, const step::SamplingView& sampling, HeadScratch& scratch,
-                     const HeadOutputs& out) {
+                     std::span<const SampledPosition> positions, const step::SamplingView& sampling,
+                     HeadScratch& scratch, const HeadOutputs& out) {
   HeadScratch::Impl& impl = scratch.impl();
   LOCKSTEP_CHECK(head.n() == impl.vocab && hidden.extent(1) == head.k());
   LOCKSTEP_CHECK(hidden.extent(0) == static_cast<int64_t>(positions.size()));
@@ -199,8 +205,8 @@ void head_and_choose(const Context& ctx, const Matrix& head, View<const float> h
   }
 }
 
-void score(const Context& ctx, const Matrix& head, View<const float> hidden, QuantizedRows& quantized, View<const int32_t> targets,
-           HeadScratch& scratch, const ScoreOutputs& out) {
+void score(const Context& ctx, const Matrix& head, View<const float> hidden, QuantizedRows& quantized,
+           View<const int32_t> targets, HeadScratch& scratch, const ScoreOutputs& out) {
   HeadScratch::Impl& impl = scratch.impl();
   LOCKSTEP_CHECK(head.n() == impl.vocab && hidden.extent(1) == head.k() && hidden.extent(0) == targets.extent(0));
   const int64_t limit = std::min(pass_rows(head, quantized, impl), impl.max_slots);

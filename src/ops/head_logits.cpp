@@ -8,7 +8,8 @@
 namespace lockstep::ops {
 namespace {
 
-kernels::MatmulArgs matmul_args(const HeadPass& pass, int64_t row, int64_t rows, int64_t column, int64_t columns, float* out) {
+kernels::MatmulArgs matmul_args(const HeadPass& pass, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                                float* out) {
   kernels::MatmulArgs args = {};
   args.weights = pass.head.panel(column / kernels::kPanelColumns);
   args.n = columns;
@@ -32,7 +33,8 @@ void run_tile(const HeadPass& pass, int64_t tile, float* buffer, View<float> log
   kernels::ArgMax* best = scratch.tile_best.as<kernels::ArgMax>() + tile * scratch.max_rows;
   for (int64_t block = 0; block < pass.rows; block += kTileRows) {
     const int64_t rows = std::min(kTileRows, pass.rows - block);
-    pass.ctx.kernels->matmul[static_cast<size_t>(pass.head.format())](matmul_args(pass, block, rows, first, columns, buffer));
+    pass.ctx.kernels->matmul[static_cast<size_t>(pass.head.format())](
+        matmul_args(pass, block, rows, first, columns, buffer));
     for (int64_t i = 0; i < rows; ++i) {
       const float* logits = buffer + i * kTileColumns;
       const auto bytes = static_cast<size_t>(columns) * sizeof(float);
@@ -78,7 +80,8 @@ void compute_logits(const HeadPass& pass, View<float> logits_out) {
   for (int64_t r = 0; r < pass.rows; ++r) {
     merge_best(scratch, r);
     if (logits_out.empty()) continue;
-    std::fill(logits_out.row(r) + scratch.vocab, logits_out.row(r) + logits_out.extent(1), -std::numeric_limits<float>::infinity());
+    std::fill(logits_out.row(r) + scratch.vocab, logits_out.row(r) + logits_out.extent(1),
+              -std::numeric_limits<float>::infinity());
   }
 }
 

@@ -32,7 +32,9 @@ std::vector<double> naive_logprobs(const std::vector<float>& logits) {
 std::vector<int32_t> sorted_ids(const std::vector<float>& logits) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
-  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) { return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)]; });
+  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
+    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+  });
   return ids;
 }
 
@@ -55,7 +57,8 @@ TEST(HeadTest, GreedyTakesTheSmallestOfTheLargest) {
   logits[3][0] = logits[3][8192] = 50;
   for (const kernels::KernelTable* table : testing::all_tables()) {
     TestHead head(table, 2, logits);
-    EXPECT_EQ(head.run_rows(std::vector<RowParams>(4)).ids, (std::vector<int32_t>{700, 511, kVocab - 1, 0})) << table->isa;
+    EXPECT_EQ(head.run_rows(std::vector<RowParams>(4)).ids, (std::vector<int32_t>{700, 511, kVocab - 1, 0}))
+        << table->isa;
     // More rows than a matmul block.
     const HeadResult many = head.run_rows(std::vector<RowParams>(150));
     EXPECT_EQ(many.ids[149], 511);
@@ -141,7 +144,8 @@ Mixed mixed_rows(int64_t rows, int64_t vocab, int64_t k) {
     if (r % 5 < 2) p.top_p = 0.9f;
     if (r % 7 == 3) p.min_p = 0.05f;
     if (r % 6 == 2) p.bias = {{3, 2.0f}, {static_cast<int32_t>(vocab - 1), -100.0f}};
-    if (r % 8 == 5) p.counts = {{1, 0}, {7, 2}, {static_cast<int32_t>(vocab / 2), 1}}, p.repetition = 1.3f, p.frequency = 0.2f;
+    if (r % 8 == 5)
+      p.counts = {{1, 0}, {7, 2}, {static_cast<int32_t>(vocab / 2), 1}}, p.repetition = 1.3f, p.frequency = 0.2f;
     if (r % 9 == 4) p.mask = 0;
     if (r % 2 == 0) p.logprobs_k = static_cast<int32_t>(r % 21);
     mixed.params.push_back(p);
@@ -176,7 +180,8 @@ HeadResult run_mixed(Engine& engine, const Matrix& head, const Mixed& mixed, con
   out.logprobs = View<float>(result.logprobs.data(), {count});
   out.top_ids = View<int32_t>(result.top_ids.data(), {count, 20});
   out.top_logprobs = View<float>(result.top_logprobs.data(), {count, 20});
-  head_and_choose(engine.ctx, head, testing::view(std::as_const(hidden), count, k), *quantized, positions, sampling.view(), *scratch, out);
+  head_and_choose(engine.ctx, head, testing::view(std::as_const(hidden), count, k), *quantized, positions,
+                  sampling.view(), *scratch, out);
   return result;
 }
 
@@ -210,8 +215,9 @@ TEST(HeadTest, ARowIsTheSameInAnyBatchOrderThreadsTable) {
         for (const auto& order : {forward, backward, some}) {
           const HeadResult result = run_mixed(engine, head, mixed, order);
           for (size_t i = 0; i < order.size(); ++i) {
-            expect_row(result, i, alone[static_cast<size_t>(order[i])], 0,
-                       std::string(table->isa) + " threads " + std::to_string(threads) + " row " + std::to_string(order[i]));
+            expect_row(
+                result, i, alone[static_cast<size_t>(order[i])], 0,
+                std::string(table->isa) + " threads " + std::to_string(threads) + " row " + std::to_string(order[i]));
           }
         }
       }
@@ -223,7 +229,8 @@ TEST(HeadTest, MoreRowsThanKeptLogitsHaveRoomFor) {
   constexpr int64_t kRows = 100, kVocab = 151936, k = 4;  // 128 MB hold 88 rows
   const Mixed mixed = mixed_rows(kRows, kVocab, k);
   Engine engine(*kernels::select_kernels(""), 2);
-  const Matrix head = testing::pack(engine.ctx, testing::random_source(DType::kF32, kVocab, k, 6), kernels::WeightFormat::kF32);
+  const Matrix head =
+      testing::pack(engine.ctx, testing::random_source(DType::kF32, kVocab, k, 6), kernels::WeightFormat::kF32);
   std::vector<int64_t> all;
   for (int64_t r = 0; r < kRows; ++r) all.push_back(r % 2 == 0 ? r : r - 1);  // even rows keep logits
   const HeadResult together = run_mixed(engine, head, mixed, all);
@@ -241,9 +248,9 @@ TEST(HeadTest, NonFiniteRowsAreToldAndStayAlone) {
       Mixed mixed = mixed_rows(6, kVocab, k);
       const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5};
       const HeadResult clean = run_mixed(engine, head, mixed, all);
-      mixed.hidden[0 * k + 31] = testing::kNaN;                               // greedy with logprobs
-      mixed.hidden[1 * k + 2] = std::numeric_limits<float>::infinity();       // sampled
-      mixed.hidden[3 * k + 5] = -std::numeric_limits<float>::infinity();      // greedy
+      mixed.hidden[0 * k + 31] = testing::kNaN;                           // greedy with logprobs
+      mixed.hidden[1 * k + 2] = std::numeric_limits<float>::infinity();   // sampled
+      mixed.hidden[3 * k + 5] = -std::numeric_limits<float>::infinity();  // greedy
       const HeadResult result = run_mixed(engine, head, mixed, all);
       EXPECT_EQ(result.finite, (std::vector<int32_t>{0, 0, 1, 0, 1, 1})) << table->isa;
       for (size_t r : {size_t{0}, size_t{1}, size_t{3}}) {
@@ -259,7 +266,8 @@ TEST(HeadTest, NonFiniteRowsAreToldAndStayAlone) {
 TEST(HeadTest, OneBadLogitAnywhereIsFound) {
   constexpr int64_t kVocab = 1100;
   for (const kernels::KernelTable* table : testing::all_tables()) {
-    for (const float bad : {testing::kNaN, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    for (const float bad :
+         {testing::kNaN, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
       for (const size_t at : {size_t{0}, size_t{513}, size_t{1099}}) {
         std::vector<std::vector<float>> logits = random_logits(1, kVocab, 8);
         logits[0][at] = bad;
@@ -283,8 +291,8 @@ TEST(HeadTest, LogitsOnDemandWithPadding) {
   outputs.logits = View<float>(out.data(), {2, kPadded});
   const Sampling sampling(std::vector<RowParams>(2));
   const std::vector<SampledPosition> positions = {{0, 0}, {1, 0}};
-  head_and_choose(head.engine.ctx, head.matrix, testing::view(std::as_const(hidden), 2, 2), head.quantized, positions, sampling.view(),
-                  *head.scratch, outputs);
+  head_and_choose(head.engine.ctx, head.matrix, testing::view(std::as_const(hidden), 2, 2), head.quantized, positions,
+                  sampling.view(), *head.scratch, outputs);
   for (size_t r = 0; r < 2; ++r) {
     testing::expect_same_bits(out.data() + r * kPadded, logits[r].data(), kVocab, "logits");
     for (size_t i = kVocab; i < kPadded; ++i) ASSERT_EQ(out[r * kPadded + i], -std::numeric_limits<float>::infinity());
@@ -304,10 +312,10 @@ TEST(ScoreTest, LogprobsRanksAndBestIds) {
     }
     std::vector<float> logprobs(kRows), top_logprobs(kRows * 4);
     std::vector<int32_t> ranks(kRows), top_ids(kRows * 4);
-    ScoreOutputs out = {View<float>(logprobs.data(), {kRows}), View<int32_t>(ranks.data(), {kRows}), View<int32_t>(top_ids.data(), {kRows, 4}),
-                        View<float>(top_logprobs.data(), {kRows, 4})};
-    score(head.engine.ctx, head.matrix, testing::view(std::as_const(hidden), kRows, kRows), head.quantized, testing::view1(targets),
-          *head.scratch, out);
+    ScoreOutputs out = {View<float>(logprobs.data(), {kRows}), View<int32_t>(ranks.data(), {kRows}),
+                        View<int32_t>(top_ids.data(), {kRows, 4}), View<float>(top_logprobs.data(), {kRows, 4})};
+    score(head.engine.ctx, head.matrix, testing::view(std::as_const(hidden), kRows, kRows), head.quantized,
+          testing::view1(targets), *head.scratch, out);
     for (size_t r = 0; r < kRows; ++r) {
       if (targets[r] < 0) {
         EXPECT_TRUE(std::isnan(logprobs[r]));
@@ -329,7 +337,8 @@ TEST(ScoreTest, LogprobsRanksAndBestIds) {
     ScoreOutputs only;
     only.logprobs = View<float>(&one, {1});
     const View<const float> last(hidden.data() + 39 * kRows, {1, kRows});
-    score(head.engine.ctx, head.matrix, last, head.quantized, View<const int32_t>(targets.data() + 39, {1}), *head.scratch, only);
+    score(head.engine.ctx, head.matrix, last, head.quantized, View<const int32_t>(targets.data() + 39, {1}),
+          *head.scratch, only);
     testing::expect_same_bits(&one, &logprobs[39], 1, "alone");
   }
 }

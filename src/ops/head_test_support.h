@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A head whose logits are what the test says: W[id][r] is row r's logit of id, and row r of hidden is the r-th unit vector.
+// A head whose logits are what the test says: W[id][r] is row r's logit of id, and row r of hidden is the r-th unit
+// vector.
 #pragma once
 
 #include <cstdint>
@@ -95,8 +96,11 @@ struct HeadResult {
 /// A head over given logits [rows][vocab].
 class TestHead {
  public:
-  TestHead(const kernels::KernelTable* table, int threads, const std::vector<std::vector<float>>& logits, int64_t max_sampled = 300)
-      : engine(table, threads), rows_(static_cast<int64_t>(logits.size())), vocab_(static_cast<int64_t>(logits[0].size())) {
+  TestHead(const kernels::KernelTable* table, int threads, const std::vector<std::vector<float>>& logits,
+           int64_t max_sampled = 300)
+      : engine(table, threads),
+        rows_(static_cast<int64_t>(logits.size())),
+        vocab_(static_cast<int64_t>(logits[0].size())) {
     Source source;
     source.n = vocab_;
     source.k = rows_;
@@ -104,7 +108,8 @@ class TestHead {
     source.bytes.resize(static_cast<size_t>(vocab_ * source.row_bytes));
     for (int64_t id = 0; id < vocab_; ++id) {
       for (int64_t r = 0; r < rows_; ++r) {
-        std::memcpy(source.bytes.data() + id * source.row_bytes + r * 4, &logits[static_cast<size_t>(r)][static_cast<size_t>(id)], 4);
+        std::memcpy(source.bytes.data() + id * source.row_bytes + r * 4,
+                    &logits[static_cast<size_t>(r)][static_cast<size_t>(id)], 4);
       }
     }
     matrix = pack(engine.ctx, source, kernels::WeightFormat::kF32);
@@ -113,8 +118,8 @@ class TestHead {
   }
 
   /// Position s has the logits of row logit_rows[s].
-  HeadResult run(const std::vector<int64_t>& logit_rows, const std::vector<SampledPosition>& positions, const step::SamplingView& sampling,
-                 int64_t k = 0) {
+  HeadResult run(const std::vector<int64_t>& logit_rows, const std::vector<SampledPosition>& positions,
+                 const step::SamplingView& sampling, int64_t k = 0) {
     const auto count = static_cast<int64_t>(positions.size());
     std::vector<float> hidden(static_cast<size_t>(count * rows_));
     for (int64_t s = 0; s < count; ++s) hidden[static_cast<size_t>(s * rows_ + logit_rows[static_cast<size_t>(s)])] = 1;
@@ -132,7 +137,8 @@ class TestHead {
       out.top_ids = View<int32_t>(result.top_ids.data(), {count, k});
       out.top_logprobs = View<float>(result.top_logprobs.data(), {count, k});
     }
-    head_and_choose(engine.ctx, matrix, testing::view(std::as_const(hidden), count, rows_), quantized, positions, sampling, *scratch, out);
+    head_and_choose(engine.ctx, matrix, testing::view(std::as_const(hidden), count, rows_), quantized, positions,
+                    sampling, *scratch, out);
     return result;
   }
   /// Row r of the logits with parameters r, at position 0 of each.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-softmax of raw logits: (logit - max) - log(sum of exp(logit - max)), the sum over fixed pieces of the vocabulary added
-// ascending.
+// Log-softmax of raw logits: (logit - max) - log(sum of exp(logit - max)), the sum over fixed pieces of the vocabulary
+// added ascending.
 #include <algorithm>
 
 #include "ops/head_scratch.h"

@@ -18,8 +18,8 @@ struct Cut {
 };
 
 Cut choose_cut(const Matrix& w, int64_t m) {
-  // Weights of a piece: enough to hide a hand-over (about 15 us of memory traffic), small enough to share out evenly and to
-  // stay in half of a core's second-level cache (512 KB on Zen 3, 1 MB on Zen 4) while the rows pass by.
+  // Weights of a piece: enough to hide a hand-over (about 15 us of memory traffic), small enough to share out evenly
+  // and to stay in half of a core's second-level cache (512 KB on Zen 3, 1 MB on Zen 4) while the rows pass by.
   constexpr int64_t kPieceBytes = 256 << 10;
   constexpr int64_t kRowBytes = 192 << 10;
   constexpr int64_t kMinPanels = 4;  // kernels interleave up to four panels at one row
@@ -65,9 +65,9 @@ void quantize_rows(const Context& ctx, View<const float> x, QuantizedRows& out, 
   const int64_t groups = kernels::num_groups(k);
   for_each_rows(ctx, m, k, kQuantizeGrain, [&](int64_t first, int64_t end) {
     for (int64_t t = first; t < end; ++t) {
-      const bool finite = ctx.kernels->quantize_g32(x.row(t), k, out.q_.as<int8_t>() + t * groups * kernels::kGroup,
-                                                    out.scale_.as<float>() + t * groups,
-                                                    out.sum_.as<int32_t>() + t * groups);
+      const bool finite =
+          ctx.kernels->quantize_g32(x.row(t), k, out.q_.as<int8_t>() + t * groups * kernels::kGroup,
+                                    out.scale_.as<float>() + t * groups, out.sum_.as<int32_t>() + t * groups);
       if (!finite && !row_ok.empty()) row_ok(t) = 0;
     }
   });

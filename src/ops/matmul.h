@@ -25,12 +25,12 @@ class QuantizedRows {
   int64_t max_rows_ = 0, max_k_ = 0;
 };
 
-/// Quantises x [m, k]: to be called when what will use x has int8 activations. row_ok [m] (may be empty) is set to 0 for rows
-/// with NaN or infinity, else left alone.
+/// Quantises x [m, k]: to be called when what will use x has int8 activations. row_ok [m] (may be empty) is set to 0
+/// for rows with NaN or infinity, else left alone.
 void quantize_rows(const Context& ctx, View<const float> x, QuantizedRows& out, View<int32_t> row_ok);
 
-/// out [m, w.n] = x [m, w.k] * W^T. For int8 formats the rows of `quantized` (made by quantize_rows from the same x) are used,
-/// x is then not read. m in 1..capacity.
+/// out [m, w.n] = x [m, w.k] * W^T. For int8 formats the rows of `quantized` (made by quantize_rows from the same x)
+/// are used, x is then not read. m in 1..capacity.
 void matmul(const Context& ctx, const Matrix& w, View<const float> x, QuantizedRows& quantized, View<float> out);
 
 }  // namespace lockstep::ops

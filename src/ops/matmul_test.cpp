@@ -57,12 +57,15 @@ TEST(MatmulTest, EqualsDoubleWithinBounds) {
         for (int64_t column = 0; column < n; ++column) {
           double sum = 0, magnitude = 0;
           for (int64_t i = 0; i < k; ++i) {
-            const double product = double{seen[static_cast<size_t>(row * k + i)]} * source.values[static_cast<size_t>(column * k + i)];
+            const double product =
+                double{seen[static_cast<size_t>(row * k + i)]} * source.values[static_cast<size_t>(column * k + i)];
             sum += product;
             magnitude += std::fabs(product);
           }
-          // Recursive summation: k roundings of at most 2^-24 of the sum of magnitudes; Q4_1 adds the parts of d*q + m separately.
-          ASSERT_NEAR(out[static_cast<size_t>(row * n + column)], sum, 4.0 * static_cast<double>(k) * 0x1p-24 * magnitude)
+          // Recursive summation: k roundings of at most 2^-24 of the sum of magnitudes; Q4_1 adds the parts of d*q + m
+          // separately.
+          ASSERT_NEAR(out[static_cast<size_t>(row * n + column)], sum,
+                      4.0 * static_cast<double>(k) * 0x1p-24 * magnitude)
               << table->isa << " " << to_string(dtype) << " row " << row << " column " << column;
         }
       }
@@ -117,7 +120,8 @@ TEST(MatmulTest, WritesOnlyItsColumnsAndRows) {
   const std::vector<float> wide = run(engine, w, testing::view(x, m, k), 32);
   for (int64_t row = 0; row < m; ++row) {
     testing::expect_same_bits(wide.data() + row * 32, dense.data() + row * n, n, "row " + std::to_string(row));
-    for (int64_t column = n; column < 32; ++column) EXPECT_TRUE(std::isnan(wide[static_cast<size_t>(row * 32 + column)]));
+    for (int64_t column = n; column < 32; ++column)
+      EXPECT_TRUE(std::isnan(wide[static_cast<size_t>(row * 32 + column)]));
   }
 }
 

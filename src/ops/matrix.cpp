@@ -20,18 +20,25 @@ using kernels::WeightFormat;
 
 std::optional<SourceType> source_type(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return SourceType::kF32;
-    case DType::kF16: return SourceType::kF16;
-    case DType::kBF16: return SourceType::kBF16;
-    case DType::kQ8_0: return SourceType::kQ8_0;
-    case DType::kQ4_0: return SourceType::kQ4_0;
-    case DType::kQ4_1: return SourceType::kQ4_1;
-    default: return std::nullopt;
+    case DType::kF32:
+      return SourceType::kF32;
+    case DType::kF16:
+      return SourceType::kF16;
+    case DType::kBF16:
+      return SourceType::kBF16;
+    case DType::kQ8_0:
+      return SourceType::kQ8_0;
+    case DType::kQ4_0:
+      return SourceType::kQ4_0;
+    case DType::kQ4_1:
+      return SourceType::kQ4_1;
+    default:
+      return std::nullopt;
   }
 }
 
-/// A source row whose packed bits are all zero in `format`, even where the stored value 0 is not: a Q4_0 nibble of 0 means
-/// -8 * d, which would be -0.0 in a float panel.
+/// A source row whose packed bits are all zero in `format`, even where the stored value 0 is not: a Q4_0 nibble of 0
+/// means -8 * d, which would be -0.0 in a float panel.
 std::vector<std::byte> zero_row(WeightFormat format, SourceType source, int64_t k) {
   std::vector<std::byte> row(static_cast<size_t>(kernels::source_row_bytes(source, k)));
   if (source == SourceType::kQ4_0 && format != WeightFormat::kQ4_0) {
@@ -41,7 +48,8 @@ std::vector<std::byte> zero_row(WeightFormat format, SourceType source, int64_t 
   return row;
 }
 
-/// Packs `count` rows into columns first_column.. of a panel whose columns before that are filled and after that are zero.
+/// Packs `count` rows into columns first_column.. of a panel whose columns before that are filled and after that are
+/// zero.
 void pack_into_filled_panel(WeightFormat format, SourceType source, const std::byte* const* rows, int64_t count,
                             int64_t first_column, int64_t k, std::byte* panel) {
   const std::vector<std::byte> zeros = zero_row(format, source, k);
@@ -60,13 +68,20 @@ void pack_into_filled_panel(WeightFormat format, SourceType source, const std::b
 
 std::optional<WeightFormat> native_format(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return WeightFormat::kF32;
-    case DType::kF16: return WeightFormat::kF16;
-    case DType::kBF16: return WeightFormat::kBF16;
-    case DType::kQ8_0: return WeightFormat::kQ8G32;
-    case DType::kQ4_0: return WeightFormat::kQ4_0;
-    case DType::kQ4_1: return WeightFormat::kQ4_1;
-    default: return std::nullopt;
+    case DType::kF32:
+      return WeightFormat::kF32;
+    case DType::kF16:
+      return WeightFormat::kF16;
+    case DType::kBF16:
+      return WeightFormat::kBF16;
+    case DType::kQ8_0:
+      return WeightFormat::kQ8G32;
+    case DType::kQ4_0:
+      return WeightFormat::kQ4_0;
+    case DType::kQ4_1:
+      return WeightFormat::kQ4_1;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -39,15 +39,16 @@ class Matrix {
   Buffer storage_;
 };
 
-/// Packs a matrix from rows as they lie in a file. Rows may come from several tensors (q, k, v stacked; gate and up stacked).
+/// Packs a matrix from rows as they lie in a file. Rows may come from several tensors (q, k, v stacked; gate and up
+/// stacked).
 class MatrixBuilder {
  public:
   /// Books storage for n x k. kResourceExhausted names `what`.
   static Expected<MatrixBuilder> create(kernels::WeightFormat format, int64_t n, int64_t k, std::string_view what);
-  /// Packs source rows to rows first..first+count-1. Source row i starts at source_rows[i] and has k elements of `dtype`
-  /// (whole blocks for block types). Every pair (dtype, format) of: same type as stored; any of f32/f16/bf16 and q8_0/q4_0/q4_1 to kF32
-  /// and kBF16 (dequantised, rounded to nearest even); others are kUnsupported. Split over ctx.pool. first must be a multiple of 16 or follow on.
-  /// The source is not used after the call.
+  /// Packs source rows to rows first..first+count-1. Source row i starts at source_rows[i] and has k elements of
+  /// `dtype` (whole blocks for block types). Every pair (dtype, format) of: same type as stored; any of f32/f16/bf16
+  /// and q8_0/q4_0/q4_1 to kF32 and kBF16 (dequantised, rounded to nearest even); others are kUnsupported. Split over
+  /// ctx.pool. first must be a multiple of 16 or follow on. The source is not used after the call.
   Status add_rows(const Context& ctx, int64_t first, DType dtype, std::span<const std::byte* const> source_rows);
   Matrix finish() &&;
 

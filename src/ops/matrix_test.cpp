@@ -69,7 +69,8 @@ TEST(MatrixTest, StackedTensorsMayMeetInsideAPanel) {
 TEST(MatrixTest, Refusals) {
   Engine engine(reference(), 1);
   EXPECT_EQ(MatrixBuilder::create(WeightFormat::kF32, 0, 4, "w").error().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(MatrixBuilder::create(WeightFormat::kF32, int64_t{1} << 40, 4, "w").error().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(MatrixBuilder::create(WeightFormat::kF32, int64_t{1} << 40, 4, "w").error().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(MatrixBuilder::create(WeightFormat::kF32, int64_t{1} << 31, int64_t{1} << 31, "w").error().code(),
             StatusCode::kInvalidArgument);
   const auto no_memory = MatrixBuilder::create(WeightFormat::kF32, int64_t{1} << 30, int64_t{1} << 20, "layers.3.w");
@@ -81,7 +82,8 @@ TEST(MatrixTest, Refusals) {
   auto builder = MatrixBuilder::create(WeightFormat::kQ4_0, 20, 48, "w");
   ASSERT_TRUE(builder.has_value());
   EXPECT_EQ(builder->add_rows(engine.ctx, 0, DType::kBF16, source.rows(0, 20)).code(), StatusCode::kUnsupported);
-  EXPECT_EQ(builder->add_rows(engine.ctx, 0, DType::kQ4_0, source.rows(0, 1)).code(), StatusCode::kUnsupported);  // 48 % 32
+  EXPECT_EQ(builder->add_rows(engine.ctx, 0, DType::kQ4_0, source.rows(0, 1)).code(),
+            StatusCode::kUnsupported);  // 48 % 32
   EXPECT_EQ(builder->add_rows(engine.ctx, 0, DType::kI8, source.rows(0, 1)).code(), StatusCode::kUnsupported);
   EXPECT_EQ(builder->add_rows(engine.ctx, 16, DType::kQ4_0, source.rows(0, 5)).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(builder->add_rows(engine.ctx, 5, DType::kQ4_0, source.rows(0, 1)).code(), StatusCode::kInvalidArgument);

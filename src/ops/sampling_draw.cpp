@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws without a sort. An id's weight is exp((logit - max) / temperature) in units of 2^-40, an integer: sums are exact in any
-// order. Candidates of top_k and top_p come from one pass of counting or weighing into coarse buckets of the distance to the
-// largest logit; the exact threshold is found among them by radix passes over the bits of the logit. The draw walks through
-// the ids ascending.
+// Draws without a sort. An id's weight is exp((logit - max) / temperature) in units of 2^-40, an integer: sums are
+// exact in any order. Candidates of top_k and top_p come from one pass of counting or weighing into coarse buckets of
+// the distance to the largest logit; the exact threshold is found among them by radix passes over the bits of the
+// logit. The draw walks through the ids ascending.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -29,7 +29,8 @@ uint32_t ordered_bits(float x) {
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
-/// weights = exp((logit - max) / temperature), 0 below min_p. The maximum goes off first: a tiny temperature cannot overflow.
+/// weights = exp((logit - max) / temperature), 0 below min_p. The maximum goes off first: a tiny temperature cannot
+/// overflow.
 void fill_weights(const HeadPass& pass, const RowState& row, const float* logits, int64_t n, float* weights) {
   for (int64_t i = 0; i < n; ++i) weights[i] = (logits[i] - row.max) / row.temperature;
   pass.ctx.kernels->exp_array(weights, n, weights);
@@ -119,8 +120,8 @@ void for_each_candidate(const HeadScratch::Impl& scratch, int64_t slot, Body&& b
   }
 }
 
-/// Keeps the first candidates in (logit descending, id ascending) whose measure reaches `target`, at least one; the others'
-/// weight becomes 0. measure(weight) of an id that is out must be 0.
+/// Keeps the first candidates in (logit descending, id ascending) whose measure reaches `target`, at least one; the
+/// others' weight becomes 0. measure(weight) of an id that is out must be 0.
 template <class Measure>
 void keep_first(const HeadScratch::Impl& scratch, int64_t slot, uint64_t target, uint64_t* histogram, Measure measure) {
   constexpr int kShifts[] = {21, 10, 0};
@@ -162,8 +163,8 @@ uint64_t candidate_weight(const HeadScratch::Impl& scratch, int64_t slot) {
   return total;
 }
 
-/// A uniform number in 0..total-1 that depends on seed, choice index and position only. Key: the seed; counter: position, number
-/// of the draw (one a position), choice index.
+/// A uniform number in 0..total-1 that depends on seed, choice index and position only. Key: the seed; counter:
+/// position, number of the draw (one a position), choice index.
 uint64_t random_below(const step::SamplingView& sampling, const RowState& row, uint64_t total) {
   const uint64_t seed = sampling.seed.empty() ? 0 : sampling.seed(row.sampling_row);
   const auto choice = static_cast<uint32_t>(sampling.choice.empty() ? 0 : sampling.choice(row.sampling_row));

@@ -35,7 +35,9 @@ Penalties penalties_of(const step::SamplingView& sampling, int64_t row) {
           value_or(sampling.frequency_penalty, row, 0.0f)};
 }
 
-bool has_entries(View<const int32_t> offsets, int64_t row) { return !offsets.empty() && offsets(row + 1) > offsets(row); }
+bool has_entries(View<const int32_t> offsets, int64_t row) {
+  return !offsets.empty() && offsets(row + 1) > offsets(row);
+}
 bool has_mask(const step::SamplingView& sampling, int64_t row) { return value_or(sampling.mask_index, row, -1) >= 0; }
 bool has_penalties(const step::SamplingView& sampling, int64_t row) {
   return has_entries(sampling.count_offsets, row) && !penalties_of(sampling, row).none();

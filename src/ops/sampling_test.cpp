@@ -135,14 +135,16 @@ TEST(SamplingTest, Case22Penalties) {
   p.frequency = 0.25f;
   TestHead head(best(), 1, {{1, 2, -1}, {9, 9, 9}});
   EXPECT_EQ(head.run_rows({p, RowParams()}).ids, (std::vector<int32_t>{0, 0}));  // a tie of 1 and 1
-  // Probe each value by the bias that makes the id draw with the largest: ties go to the smaller id, so >= and > are both seen.
+  // Probe each value by the bias that makes the id draw with the largest: ties go to the smaller id, so >= and > are
+  // both seen.
   const auto chosen_with = [&](int32_t id, float bias) {
     RowParams probe = p;
     probe.counts = {{1, 0}, {2, 2}};
     probe.bias = {{id, bias}};
     return head.run_rows({probe}).ids[0];
   };
-  // logit_bias comes first: 2 + b is halved, so it takes more than 2 * eps to win; id 2 wins above (-1 + b > 0) / 2 - 1 > 1: b > 5.
+  // logit_bias comes first: 2 + b is halved, so it takes more than 2 * eps to win; id 2 wins above (-1 + b > 0) / 2 - 1
+  // > 1: b > 5.
   EXPECT_EQ(chosen_with(1, 0.0f), 0);
   EXPECT_EQ(chosen_with(1, 1e-6f), 1);
   EXPECT_EQ(chosen_with(2, 5.0f), 0);
@@ -186,10 +188,14 @@ TEST(SamplingTest, MasksForbid) {
   EXPECT_EQ(result.ids[0], 17);
   EXPECT_EQ(result.finite[1], 0);
   std::vector<int32_t> by_logit = {17, 8200, 19999};
-  std::sort(by_logit.begin(), by_logit.end(), [&](int32_t a, int32_t b) { return logits[0][static_cast<size_t>(a)] > logits[0][static_cast<size_t>(b)]; });
+  std::sort(by_logit.begin(), by_logit.end(), [&](int32_t a, int32_t b) {
+    return logits[0][static_cast<size_t>(a)] > logits[0][static_cast<size_t>(b)];
+  });
   for (size_t i = 2; i < positions.size(); ++i) {
     EXPECT_EQ(result.finite[i], 1);
-    EXPECT_TRUE(result.ids[i] == by_logit[0] || result.ids[i] == by_logit[1] || (i % 2 == 0 && result.ids[i] == by_logit[2])) << result.ids[i];
+    EXPECT_TRUE(result.ids[i] == by_logit[0] || result.ids[i] == by_logit[1] ||
+                (i % 2 == 0 && result.ids[i] == by_logit[2]))
+        << result.ids[i];
   }
 }
 
@@ -215,8 +221,8 @@ TEST(SamplingTest, KeptSetsAndDrawsEqualASort) {
           const std::vector<int32_t> ids = draw_many(head, p, 20, static_cast<int64_t>(r));
           for (int32_t i = 0; i < 20; ++i) {
             ASSERT_EQ(ids[static_cast<size_t>(i)], naive_draw(naive, p, i))
-                << table->isa << " vocab " << vocab << " logits " << r << " T " << p.temperature << " k " << p.top_k << " p " << p.top_p
-                << " min_p " << p.min_p;
+                << table->isa << " vocab " << vocab << " logits " << r << " T " << p.temperature << " k " << p.top_k
+                << " p " << p.top_p << " min_p " << p.min_p;
           }
         }
       }
@@ -257,7 +263,8 @@ void expect_chi_square(const RowParams& p, uint32_t seed) {
       continue;
     }
     const double expected = kDraws * static_cast<double>(naive.weights[id]) / static_cast<double>(naive.total());
-    chi_square += (static_cast<double>(counts[id]) - expected) * (static_cast<double>(counts[id]) - expected) / expected;
+    chi_square +=
+        (static_cast<double>(counts[id]) - expected) * (static_cast<double>(counts[id]) - expected) / expected;
     ++freedom;
   }
   // Mean f, variance 2f: five standard deviations, one in a million by chance; the seeds are fixed.
