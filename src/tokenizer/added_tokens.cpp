@@ -42,60 +42,33 @@ size_t space_after(std::string_view text, size_t pos) {
 
 }  // namespace
 
-// The trie is laid out breadth first: a node covers the sorted tokens that share its prefix.
 AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::erase_if(tokens_, [](const AddedToken& token) { return token.content.empty(); });
-  std::stable_sort(tokens_.begin(), tokens_.end(),
-                   [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
-  struct Span {
-    size_t begin, end, depth;
-  };
-  std::vector<Span> spans{{0, tokens_.size(), 0}};
-  for (size_t n = 0; n < spans.size(); ++n) {
-    auto [begin, end, depth] = spans[n];
-    Node node;
-    node.first_edge = static_cast<uint32_t>(edges_.size());
-    while (begin < end && tokens_[begin].content.size() == depth) node.token = static_cast<int32_t>(begin++);
-    while (begin < end) {
-      const char byte = tokens_[begin].content[depth];
-      size_t group = begin;
-      while (group < end && tokens_[group].content[depth] == byte) ++group;
-      edges_.push_back({static_cast<unsigned char>(byte), static_cast<uint32_t>(spans.size())});
-      spans.push_back({begin, group, depth + 1});
-      begin = group;
-      ++node.edge_count;
-    }
-    nodes_.push_back(node);
-  }
-  for (uint32_t e = 0; e < nodes_[0].edge_count; ++e) starts_[edges_[e].byte] = true;
-}
-
-uint32_t AddedTokenMatcher::child(uint32_t node, unsigned char byte) const {
-  const Node& parent = nodes_[node];
-  const auto first = edges_.begin() + parent.first_edge;
-  const auto last = first + parent.edge_count;
-  const auto found = std::lower_bound(first, last, byte, [](const Edge& edge, unsigned char b) { return edge.byte < b; });
-  return found != last && found->byte == byte ? found->node : 0;
+  std::vector<std::pair<std::string_view, int32_t>> entries;
+  for (size_t i = 0; i < tokens_.size(); ++i) entries.emplace_back(tokens_[i].content, static_cast<int32_t>(i));
+  trie_ = ByteTrie(std::move(entries));
+  first_bytes_ = trie_.first_bytes();
+  for (const unsigned char byte : first_bytes_) is_first_[byte] = true;
 }
 
 size_t AddedTokenMatcher::next_start(std::string_view text, size_t from) const {
-  if (nodes_[0].edge_count == 1) {  // nearly always: they all begin with '<'
-    const size_t found = text.find(static_cast<char>(edges_[0].byte), from);
+  if (first_bytes_.size() == 1) {  // nearly always: they all begin with '<'
+    const size_t found = text.find(static_cast<char>(first_bytes_[0]), from);
     return found == std::string_view::npos ? text.size() : found;
   }
-  while (from < text.size() && !starts_[static_cast<unsigned char>(text[from])]) ++from;
+  while (from < text.size() && !is_first_[static_cast<unsigned char>(text[from])]) ++from;
   return from;
 }
 
 const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, size_t pos, std::span<const ByteRange> literal) const {
   const AddedToken* best = nullptr;
-  uint32_t node = 0;
+  uint32_t node = ByteTrie::kRoot;
   for (size_t end = pos; end < text.size();) {
-    node = child(node, static_cast<unsigned char>(text[end]));
-    if (node == 0) break;
+    node = trie_.child(node, static_cast<unsigned char>(text[end]));
+    if (node == ByteTrie::kRoot) break;
     ++end;
-    if (nodes_[node].token < 0) continue;
-    const AddedToken& token = tokens_[static_cast<size_t>(nodes_[node].token)];
+    if (trie_.value(node) < 0) continue;
+    const AddedToken& token = tokens_[static_cast<size_t>(trie_.value(node))];
     if (!(token.special && touches(literal, pos, end))) best = &token;
   }
   return best;
@@ -114,7 +87,8 @@ void AddedTokenMatcher::split(std::string_view text, std::span<const ByteRange> 
     pos = end;
     if (token->single_word && (word_before(text, begin) || word_after(text, end))) continue;
     if (token->lstrip) begin = std::max(space_before(text, begin), done);
-    if (token->rstrip) pos = end = space_after(text, end);
+    // The search goes on after the content, as in the library: another token may begin in white space taken here.
+    if (token->rstrip) end = space_after(text, end);
     if (done < begin) out.push_back({{done, begin}, -1});
     out.push_back({{begin, end}, token->id});
     done = end;

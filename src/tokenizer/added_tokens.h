@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/byte_trie.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep::tokenizer {
@@ -42,23 +43,13 @@ class AddedTokenMatcher final {
   void split(std::string_view text, std::span<const ByteRange> literal, std::vector<Segment>& out) const;
 
  private:
-  struct Node {
-    uint32_t first_edge = 0;
-    uint32_t edge_count = 0;
-    int32_t token = -1;  // index of the token that ends here
-  };
-  struct Edge {
-    unsigned char byte;
-    uint32_t node;
-  };
-  uint32_t child(uint32_t node, unsigned char byte) const;
   size_t next_start(std::string_view text, size_t from) const;
   const AddedToken* longest_at(std::string_view text, size_t pos, std::span<const ByteRange> literal) const;
 
   std::vector<AddedToken> tokens_;
-  std::vector<Node> nodes_;
-  std::vector<Edge> edges_;
-  std::array<bool, 256> starts_{};
+  ByteTrie trie_;  // of contents; values are indices into tokens_
+  std::vector<unsigned char> first_bytes_;
+  std::array<bool, 256> is_first_{};
 };
 
 }  // namespace lockstep::tokenizer

@@ -2,38 +2,16 @@
 // Every case of tests/data/golden/tokenizer, encoded, decoded, and streamed.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "tokenizer/detokenizer.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/testing.h"
 
 namespace lockstep::tokenizer {
 namespace {
 
-using nlohmann::json;
-using Ids = std::vector<int32_t>;
-
-std::shared_ptr<const Tokenizer> load_or_die(const std::string& path) {
-  auto tokenizer = Tokenizer::load(path);
-  if (!tokenizer) throw std::runtime_error(tokenizer.error().to_string());
-  return *tokenizer;
-}
-std::shared_ptr<const Tokenizer> qwen3() {
-  static const auto tokenizer = load_or_die(LOCKSTEP_TESTDATA_DIR "/qwen3-tokenizer");
-  return tokenizer;
-}
-std::shared_ptr<const Tokenizer> smollm2() {
-  static const auto tokenizer = load_or_die(LOCKSTEP_SMOLLM2_GGUF);
-  return tokenizer;
-}
-
-std::vector<json> read_cases(const std::string& name) {
-  std::ifstream file(LOCKSTEP_SOURCE_DIR "/tests/data/golden/" + name);
-  std::vector<json> cases;
-  for (std::string line; std::getline(file, line);) cases.push_back(json::parse(line));
-  return cases;
-}
+using testing::Ids;
+using testing::json;
+using testing::qwen3;
+using testing::smollm2;
 
 void check_encode(const Tokenizer& tokenizer, const json& item) {
   const auto text = item["text"].get<std::string>();
@@ -58,7 +36,7 @@ void check_decode(const std::shared_ptr<const Tokenizer>& tokenizer, const json&
 void check_file(const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& name, size_t encodes, size_t decodes) {
   size_t encoded = 0;
   size_t decoded = 0;
-  for (const json& item : read_cases(name)) {
+  for (const json& item : testing::read_lines("golden/" + name)) {
     if (item["kind"] == "encode") {
       check_encode(*tokenizer, item);
       ++encoded;
@@ -77,7 +55,7 @@ TEST(Golden, SmolLm2) { check_file(smollm2(), "tokenizer/smollm2_cases.jsonl", 2
 
 void check_chats(const Tokenizer& tokenizer, const std::string& name, size_t least) {
   size_t seen = 0;
-  for (const json& item : read_cases(name)) {
+  for (const json& item : testing::read_lines("golden/" + name)) {
     if (!item.contains("ids")) continue;
     EXPECT_EQ(tokenizer.encode(item["text"].get<std::string>()).value(), item["ids"].get<Ids>()) << item.dump();
     ++seen;

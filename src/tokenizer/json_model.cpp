@@ -3,6 +3,7 @@
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/tokenizer_json.h"
+#include "tokenizer/unigram.h"
 #include "tokenizer/utf8.h"
 
 namespace lockstep::tokenizer {
@@ -79,17 +80,16 @@ std::shared_ptr<const StringTable> by_bytes(const StringTable& vocabulary) {
   return table;
 }
 
-void set_byte_ids(const StringTable& vocabulary, BpeConfig& config) {
-  config.byte_ids.fill(-1);
+void set_alphabet_ids(const StringTable& vocabulary, std::array<int32_t, 256>& ids) {
   for (unsigned byte = 0; byte < 256; ++byte) {
     std::string spelling;
-    if (config.byte_level) {
-      append_utf8(spelling, byte_level_char(static_cast<unsigned char>(byte)));
-    } else {
-      spelling = fmt::format("<0x{:02X}>", byte);
-    }
-    config.byte_ids[byte] = vocabulary.find(spelling).value_or(-1);
+    append_utf8(spelling, byte_level_char(static_cast<unsigned char>(byte)));
+    ids[byte] = vocabulary.find(spelling).value_or(-1);
   }
+}
+
+void set_byte_token_ids(const StringTable& vocabulary, std::array<int32_t, 256>& ids) {
+  for (unsigned byte = 0; byte < 256; ++byte) ids[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
 }
 
 Status read_bpe(const Field& field, bool byte_level, TokenizerImpl& impl) {
@@ -97,7 +97,11 @@ Status read_bpe(const Field& field, bool byte_level, TokenizerImpl& impl) {
   LOCKSTEP_ASSIGN_OR_RETURN(impl.vocabulary, read_vocabulary(field.at("vocab")));
   BpeConfig config;
   config.byte_level = byte_level;
-  set_byte_ids(*impl.vocabulary, config);
+  if (byte_level) {
+    set_alphabet_ids(*impl.vocabulary, config.byte_ids);
+  } else {
+    set_byte_token_ids(*impl.vocabulary, config.byte_ids);
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(config.byte_fallback, field.at("byte_fallback").boolean(false));
   LOCKSTEP_ASSIGN_OR_RETURN(config.fuse_unknown, field.at("fuse_unk").boolean(false));
   LOCKSTEP_ASSIGN_OR_RETURN(config.ignore_merges, field.at("ignore_merges").boolean(false));
@@ -112,12 +116,43 @@ Status read_bpe(const Field& field, bool byte_level, TokenizerImpl& impl) {
   return {};
 }
 
+Expected<int32_t> read_unknown_id(const Field& field, size_t count) {
+  if (field.is_null()) return field.unsupported("a unigram model without unknown token is not supported");
+  LOCKSTEP_ASSIGN_OR_RETURN(const int64_t id, field.integer());
+  if (id < 0 || static_cast<uint64_t>(id) >= count) return field.wrong(fmt::format("an id below {}", count));
+  return static_cast<int32_t>(id);
+}
+
+Status read_unigram(const Field& field, bool byte_level, TokenizerImpl& impl) {
+  if (byte_level) return field.at("type").unsupported("not together with ByteLevel");
+  const Field vocab = field.at("vocab");
+  LOCKSTEP_RETURN_IF_ERROR(vocab.expect_array());
+  UnigramConfig config;
+  auto table = std::make_shared<StringTable>();
+  for (size_t id = 0; id < vocab.size(); ++id) {
+    const Json& item = vocab.json()[id];
+    if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_number()) {
+      return vocab.at(id).wrong("[token, score]");
+    }
+    const Status status = table->add(static_cast<int64_t>(id), item[0].get_ref<const std::string&>());
+    if (!status.ok()) return status.with_context(vocab.where());
+    config.scores.push_back(item[1].get<double>());
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(config.unknown_id, read_unknown_id(field.at("unk_id"), vocab.size()));
+  LOCKSTEP_ASSIGN_OR_RETURN(config.byte_fallback, field.at("byte_fallback").boolean(false));
+  set_byte_token_ids(*table, config.byte_ids);
+  impl.vocabulary = config.pieces = std::move(table);
+  impl.model = std::make_unique<UnigramModel>(std::move(config));
+  return {};
+}
+
 }  // namespace
 
 Status read_model(const Field& field, bool byte_level, TokenizerImpl& impl) {
   LOCKSTEP_RETURN_IF_ERROR(field.expect_object());
   // Files of 2019 and 2020 have no type; they are BPE if there are merges.
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string type, field.at("type").string_or(field.at("merges").is_null() ? "" : "BPE"));
+  if (type == "Unigram") return read_unigram(field, byte_level, impl);
   if (type == "BPE") return read_bpe(field, byte_level, impl);
   return field.at("type").unsupported("a model that Lockstep does not have");
 }

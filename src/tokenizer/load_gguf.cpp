@@ -203,8 +203,7 @@ class GgufReader final {
       impl_->token_bytes.set(token.id, token.content, token.special);
       added.push_back(std::move(token));
     }
-    const Status status = TokenizerBuilder::set_added_tokens(*impl_, added);
-    return status.with_context(file_.path());
+    return TokenizerBuilder::set_added_tokens(*impl_, added).with_context(file_.path());
   }
 
   void read_templates() {

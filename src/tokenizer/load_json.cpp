@@ -45,6 +45,7 @@ void set_token_bytes(TokenizerImpl& impl, const std::vector<AddedToken>& added, 
   for (int32_t id = 0; id < impl.vocabulary->size(); ++id) {
     if (impl.vocabulary->has(id)) impl.token_bytes.set(id, rules.bytes_of(impl.vocabulary->at(id)), false);
   }
+  // As in the library (0.23), an added token's text is its normalised content.
   for (const AddedToken& token : added) impl.token_bytes.set(token.id, rules.bytes_of(token.content), token.special);
 }
 

@@ -15,6 +15,15 @@ constexpr std::string_view kHan =
     "\\x{16FF0}-\\x{16FF1}\\x{20000}-\\x{2A6DF}\\x{2A700}-\\x{2B739}\\x{2B740}-\\x{2B81D}\\x{2B820}-\\x{2CEA1}"
     "\\x{2CEB0}-\\x{2EBE0}\\x{2EBF0}-\\x{2EE5D}\\x{2F800}-\\x{2FA1D}\\x{30000}-\\x{3134A}\\x{31350}-\\x{323AF}";
 
+// What PCRE2's own scripts lack of Unicode 16, for those that patterns name.
+std::string_view newer_in_script(std::string_view name) {
+  if (name == "Cyrillic") return "\\x{1C89}-\\x{1C8A}\\x{1E030}-\\x{1E06D}\\x{1E08F}";
+  if (name == "Latin") return "\\x{A7CB}-\\x{A7CD}\\x{A7DA}-\\x{A7DC}\\x{1DF25}-\\x{1DF2A}";
+  if (name == "Hiragana") return "\\x{1B132}";
+  if (name == "Katakana") return "\\x{1B155}";
+  return "";
+}
+
 std::string spell(const std::vector<CodePointRange>& ranges) {
   std::string out;
   for (const CodePointRange& range : ranges) {
@@ -119,7 +128,7 @@ class Translator {
     for (const char c : name) {
       if (std::isalpha(static_cast<unsigned char>(c)) == 0 && c != '_') return refuse("\\p{" + std::string(name) + "}");
     }
-    const std::string body = name == "Han" ? std::string(kHan) : fmt::format("\\p{{sc:{}}}", name);
+    const std::string body = name == "Han" ? std::string(kHan) : fmt::format("\\p{{sc:{}}}{}", name, newer_in_script(name));
     if (in_class_ && negated) return refuse("a negated script in a class");
     out_ += in_class_ ? body : fmt::format("[{}{}]", negated ? "^" : "", body);
     return {};

@@ -22,20 +22,18 @@ std::string_view TokenBytes::at(int32_t id) const {
 
 bool TokenBytes::is_special(int32_t id) const { return id >= 0 && id < size() && entries_[static_cast<size_t>(id)].special; }
 
-Status TokenizerBuilder::set_added_tokens(TokenizerImpl& impl, const std::vector<AddedToken>& tokens) {
+Status TokenizerBuilder::set_added_tokens(TokenizerImpl& impl, std::vector<AddedToken>& tokens) {
   std::vector<AddedToken> raw;
   std::vector<AddedToken> normalized;
-  for (const AddedToken& token : tokens) {
+  for (AddedToken& token : tokens) {
     if (token.content.empty()) continue;
     LOCKSTEP_RETURN_IF_ERROR(impl.added_contents.add(token.id, token.content));
-    if (!token.normalized) {
-      raw.push_back(token);
-      continue;
+    if (token.normalized) {
+      NormalizedText content{token.content, {}};
+      for (const auto& step : impl.normalizers) LOCKSTEP_RETURN_IF_ERROR(step->apply(content));
+      token.content = std::move(content.text);
     }
-    NormalizedText content{token.content, {}};
-    for (const auto& step : impl.normalizers) LOCKSTEP_RETURN_IF_ERROR(step->apply(content));
-    normalized.push_back(token);
-    normalized.back().content = std::move(content.text);
+    (token.normalized ? normalized : raw).push_back(token);
   }
   impl.raw_tokens = AddedTokenMatcher(std::move(raw));
   impl.normalized_tokens = AddedTokenMatcher(std::move(normalized));

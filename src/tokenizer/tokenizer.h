@@ -36,11 +36,11 @@ struct EncodeOptions {
 
 /// The texts that Tokenizer::from_json() reads; empty = that file does not exist.
 struct TokenizerJson {
-  std::string name;                  ///< what errors call the tokenizer.json, usually its path
-  std::string tokenizer_json;        ///< required
-  std::string tokenizer_config_json;
-  std::string special_tokens_map_json;
-  std::string chat_template_jinja;   ///< wins over tokenizer_config.json's chat_template
+  std::string name = {};                  ///< what errors call the tokenizer.json, usually its path
+  std::string tokenizer_json = {};        ///< required
+  std::string tokenizer_config_json = {};
+  std::string special_tokens_map_json = {};
+  std::string chat_template_jinja = {};   ///< wins over tokenizer_config.json's chat_template
 };
 
 /// Immutable after load; every method is safe from many threads at once.

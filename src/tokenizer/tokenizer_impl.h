@@ -89,8 +89,9 @@ struct TokenizerBuilder {
   static std::shared_ptr<const Tokenizer> wrap(std::unique_ptr<const TokenizerImpl> impl) {
     return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(impl)));
   }
-  /// Divides the tokens over the two matchers and enters them in added_contents. Call when the normalisers are set.
-  static Status set_added_tokens(TokenizerImpl& impl, const std::vector<AddedToken>& tokens);
+  /// Normalises the contents of tokens with `normalized`, divides the tokens over the two matchers, and enters them in
+  /// added_contents as they were. Call when the normalisers are set.
+  static Status set_added_tokens(TokenizerImpl& impl, std::vector<AddedToken>& tokens);
   /// Fills special_tokens, chat_templates, bos_id and eos_id from tokenizer_config.json and its companions.
   static Status read_config(TokenizerImpl& impl, const TokenizerJson& texts);
 };
