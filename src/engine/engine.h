@@ -6,12 +6,26 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/status.h"
+#include "engine/memory_probe.h"
 #include "request/request.h"
 
 namespace lockstep::engine {
+
+/// One step, as seen by the engine thread. host time = step_wall_s - backend_wall_s.
+struct StepReport {
+  uint64_t step_id = 0;
+  int64_t rows = 0;
+  int64_t decode_rows = 0;
+  int64_t tokens = 0;
+  double step_wall_s = 0;     ///< planning, staging, running, updating, delivering
+  double backend_wall_s = 0;  ///< of these, waiting for the backend
+};
+
+enum class SchedulingPolicy { kFcfs, kPriority };
 
 /// Validated once in create(); immutable afterwards; to_string() is printed at start.
 struct EngineOptions {
@@ -27,8 +41,13 @@ struct EngineOptions {
   int64_t max_step_width = 1;                 ///< 1..8
   bool enable_chunked_prefill = true;
   bool warmup_full = false;
-  int64_t max_queued_requests = 1024;         ///< waiting requests; one more is kResourceExhausted
+  int64_t max_queued_requests = 1024;         ///< requests beyond max_num_seqs; one more is kResourceExhausted
+  int64_t max_queued_tokens = 0;              ///< prompt tokens of waiting requests beyond which none is taken; 0: no limit
+  bool enable_prefix_caching = true;
+  bool async_scheduling = true;               ///< prepare the next step while the backend runs
+  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   std::vector<int32_t> eos_token_ids;         ///< end tokens of the model
+  std::function<void(const StepReport&)> on_step;  ///< called on the engine thread after each step; may be empty
 };
 std::string to_string(const EngineOptions& options);
 
@@ -46,11 +65,18 @@ struct EngineStats {
   double total_step_wall_s = 0;
   double total_backend_wall_s = 0;
   int64_t prompt_tokens = 0, generation_tokens = 0;
+  int64_t num_cached_blocks = 0;      ///< of num_free_blocks: a prefix can still be found there
+  int64_t num_waiting_tokens = 0;
+  int64_t num_preemptions = 0;
+  int64_t prefix_cache_queries = 0;   ///< prompt tokens
+  int64_t prefix_cache_hits = 0;      ///< of these, found
+  int64_t num_refused = 0;            ///< requests that found the queue full
 };
 
 /// A running request. Destroying it cancels the request if it still runs (no event is delivered afterwards). Movable.
 class RequestHandle {
  public:
+  struct Shared;  ///< private to engine.cpp
   RequestHandle() = default;
   RequestHandle(RequestHandle&&) noexcept;
   RequestHandle& operator=(RequestHandle&&) noexcept;
@@ -61,15 +87,23 @@ class RequestHandle {
 
  private:
   friend class Engine;
-  struct Shared;
+  void release();
+
   uint64_t id_ = 0;
-  std::weak_ptr<Shared> engine_;
+  std::shared_ptr<Shared> shared_;
+};
+
+/// What tests replace.
+struct EngineHooks {
+  std::shared_ptr<const MemoryProbe> memory;  ///< null: the machine's
+  std::function<double()> clock;              ///< seconds, steady; empty: the machine's
 };
 
 class Engine final {
  public:
   /// Takes a loaded backend; runs warm-up, sizes and allocates the KV pool (order: load, warm_up, allocate_kv), starts the engine thread.
-  static Expected<std::unique_ptr<Engine>> create(std::unique_ptr<backend::Backend> backend, EngineOptions options);
+  static Expected<std::unique_ptr<Engine>> create(std::unique_ptr<backend::Backend> backend, EngineOptions options,
+                                                  EngineHooks hooks = {});
   /// Ends running requests with kCancelled and joins the thread.
   ~Engine();
 
@@ -77,6 +111,8 @@ class Engine final {
   /// queue full; kUnavailable: draining). Otherwise exactly one event with a finish reason follows.
   Expected<RequestHandle> submit(request::Request request, EventCallback on_event);
 
+  /// Forgets all cached prefixes, before the next step.
+  void flush_prefix_cache();
   /// Refuse new requests from now on.
   void drain();
   /// True while the engine loop lives and is not draining.

@@ -53,6 +53,12 @@ struct StepResult {
   double wall_s = 0;             ///< seconds that the backend took
 };
 
+/// A row that the backend would not take.
+struct RowError {
+  int32_t row = 0;
+  Status error;
+};
+
 /// What happened to one request. Exactly one outcome of a request has a finish reason, its last.
 struct Outcome {
   uint64_t request_id = 0;

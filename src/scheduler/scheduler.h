@@ -70,9 +70,9 @@ class Scheduler final {
   const StepPlan& schedule(double now);
   /// A request in the step before could go on if its result was known: call update() before schedule().
   bool wants_results() const;
-  /// The last scheduled step was refused before dispatch: `offenders` (rows) end with `error`, the others are as if it had not
-  /// been scheduled.
-  void abandon(const StepPlan& plan, std::span<const int32_t> offenders, const Status& error);
+  /// The last scheduled step was refused before dispatch: the requests of `offenders` end with their errors, the others are as
+  /// if it had not been scheduled.
+  void abandon(const StepPlan& plan, std::span<const RowError> offenders);
   /// Steps are updated in the order of their schedule().
   void update(const StepPlan& plan, const StepResult& result);
 

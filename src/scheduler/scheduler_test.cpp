@@ -410,8 +410,8 @@ TEST(Scheduler, AnAbandonedStepIsAsIfItHadNotBeen) {
   driver.step();
   const StepPlan& plan = driver.scheduler.schedule(0);
   const uint64_t step_id = plan.step_id;
-  const int32_t offender = 1;
-  driver.scheduler.abandon(plan, std::span(&offender, 1), error(StatusCode::kInvalidArgument, "bad row"));
+  const RowError offender{.row = 1, .error = error(StatusCode::kInvalidArgument, "bad row")};
+  driver.scheduler.abandon(plan, std::span(&offender, 1));
   driver.take_outcomes();
   EXPECT_EQ(driver.reasons[2], FinishReason::kError);
   const StepPlan& again = driver.step();

@@ -138,7 +138,7 @@ void Scheduler::release_deferred() {
   });
 }
 
-void Scheduler::abandon(const StepPlan& plan, std::span<const int32_t> offenders, const Status& error) {
+void Scheduler::abandon(const StepPlan& plan, std::span<const RowError> offenders) {
   LOCKSTEP_CHECK(plan.step_id + 1 == next_step_);
   next_step_ = plan.step_id;
   for (const PlanRow& row : plan.rows) {
@@ -149,9 +149,9 @@ void Scheduler::abandon(const StepPlan& plan, std::span<const int32_t> offenders
     sequence->last_step = plan.step_id - 1;
     if (row.token_source >= 0) sequence->last_row = row.token_source;
   }
-  for (int32_t index : offenders) {
-    const PlanRow& row = plan.rows[static_cast<size_t>(index)];
-    if (Sequence* sequence = find(row.request_id)) end(*sequence, index, FinishReason::kError, error);
+  for (const RowError& offender : offenders) {
+    const PlanRow& row = plan.rows[static_cast<size_t>(offender.row)];
+    if (Sequence* sequence = find(row.request_id)) end(*sequence, /*row=*/-1, FinishReason::kError, offender.error);
   }
   release_deferred();
 }

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <optional>
 #include <thread>
@@ -101,8 +100,9 @@ class FakeBackend final : public Backend {
   std::vector<int32_t> pages_;        // token id by slot
   std::vector<int32_t> context_;      // of the row being run
   std::vector<uint64_t> digests_;     // after each token of the row's query
-  std::array<SampledIds, 2> sampled_;  // by step_id % 2
-  std::deque<Submitted> in_flight_;
+  std::array<SampledIds, 3> sampled_;  // by step_id % 3: two steps in flight and the one before them
+  std::array<Submitted, kMaxInFlight> in_flight_;  // oldest first
+  size_t num_in_flight_ = 0;
   uint64_t last_ticket_ = 0;
   Clock::time_point device_free_;
 };
@@ -159,7 +159,7 @@ Status FakeBackend::validate(const step::StepArgs& args, const step::StepOutputs
 }
 
 Status FakeBackend::record_sampled_ids(const step::StepArgs& args, const step::StepOutputs& outputs) {
-  const SampledIds& before = sampled_[(args.step_id + 1) % 2];
+  const SampledIds& before = sampled_[(args.step_id + 2) % 3];
   for (int64_t row = 0; !args.token_source.empty() && row < args.num_decode_rows; ++row) {
     const int32_t source = args.token_source(row);
     if (source < 0) continue;
@@ -167,7 +167,7 @@ Status FakeBackend::record_sampled_ids(const step::StepArgs& args, const step::S
                        before.counts[static_cast<size_t>(source)] > 0;
     if (!there) return invalid_argument("token_source[{}] is {}, not a row of step {} that sampled", row, source, args.step_id - 1);
   }
-  SampledIds& own = sampled_[args.step_id % 2];
+  SampledIds& own = sampled_[args.step_id % 3];
   if (own.step_id != args.step_id) {
     own.step_id = args.step_id;
     own.base = data<int32_t>(outputs.sampled_ids);
@@ -179,18 +179,19 @@ Status FakeBackend::record_sampled_ids(const step::StepArgs& args, const step::S
 
 Expected<StepTicket> FakeBackend::submit(const step::StepArgs& args, const step::StepOutputs& outputs) {
   LOCKSTEP_RETURN_IF_ERROR(validate(args, outputs));
-  if (in_flight_.size() >= kMaxInFlight) return error(StatusCode::kFailedPrecondition, "two steps are in flight already");
+  if (num_in_flight_ >= kMaxInFlight) return error(StatusCode::kFailedPrecondition, "two steps are in flight already");
   LOCKSTEP_RETURN_IF_ERROR(record_sampled_ids(args, outputs));
-  in_flight_.push_back({.ticket = ++last_ticket_, .args = args, .outputs = outputs, .start = Clock::now()});
+  in_flight_[num_in_flight_++] = {.ticket = ++last_ticket_, .args = args, .outputs = outputs, .start = Clock::now()};
   return StepTicket{last_ticket_};
 }
 
 Status FakeBackend::wait(StepTicket ticket) {
-  if (in_flight_.empty() || in_flight_.front().ticket != ticket.id) {
+  if (num_in_flight_ == 0 || in_flight_[0].ticket != ticket.id) {
     return error(StatusCode::kFailedPrecondition, "step {} is not the oldest one in flight", ticket.id);
   }
-  const Submitted step = in_flight_.front();
-  in_flight_.pop_front();
+  const Submitted step = in_flight_[0];
+  in_flight_[0] = in_flight_[1];
+  --num_in_flight_;
   const double delay =
       options_.step_delay_s + options_.token_delay_s * static_cast<double>(step.args.slot_mapping.extent(0));
   if (delay > 0) {
@@ -230,7 +231,7 @@ Status FakeBackend::run(const Submitted& step) {
 }
 
 int32_t FakeBackend::source_token(const step::StepArgs& args, int64_t row) const {
-  const SampledIds& before = sampled_[(args.step_id + 1) % 2];
+  const SampledIds& before = sampled_[(args.step_id + 2) % 3];
   const auto source = static_cast<size_t>(args.token_source(row));
   return before.base[source * step::kTokenWidth + static_cast<size_t>(before.counts[source] - 1)];
 }
