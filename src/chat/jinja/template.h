@@ -27,11 +27,11 @@ namespace lockstep::chat::jinja {
 /// machine.
 struct Limits {
   size_t max_source_bytes = 4u << 20;  ///< template text
-  int max_nesting = 120;               ///< blocks and brackets inside one another, while parsing
-  int max_call_depth = 400;            ///< calls of macros and recursive loops inside one another, values inside values
-  int64_t max_steps = 50'000'000;      ///< evaluated nodes, loop turns and list items in all
+  int max_nesting = 200;               ///< blocks and brackets inside one another, while parsing
+  int max_depth = 1200;                ///< evaluations inside one another: nodes of the tree, macros, recursive loops
+  int64_t max_steps = 20'000'000;      ///< evaluated nodes, loop turns and list items in all
   int64_t max_value_bytes = 64 << 20;  ///< one string, the output included
-  int64_t max_total_bytes = int64_t{2} << 30;  ///< all strings made on the way
+  int64_t max_total_bytes = 1 << 30;   ///< all strings and lists made on the way
 };
 
 /// A local time, as strftime_now sees it. Fields as people write them: month 1..12, day 1..31.
