@@ -110,7 +110,7 @@ class FakeBackend final : public Backend {
 Capabilities FakeBackend::capabilities() const {
   Capabilities c;
   c.batch_sizes = options_.batch_sizes;
-  c.block_sizes = {16, 32, 64, 128, 256};
+  c.block_sizes = options_.block_sizes;
   c.kv_dtypes = {DType::kBF16, DType::kF32};
   c.max_step_width = step::kTokenWidth;
   c.max_model_len = options_.max_model_len;

@@ -17,6 +17,7 @@ struct FakeOptions {
   int64_t vocab_size = 1000;
   int64_t max_model_len = 4096;
   std::vector<int64_t> batch_sizes;     ///< empty = any
+  std::vector<int64_t> block_sizes = {16, 32, 64, 128, 256};  ///< any are fine: pages hold ids only
   double step_delay_s = 0;              ///< a step takes at least this long, as if a device ran it
   double token_delay_s = 0;             ///< and this for each of its tokens
   int64_t kv_limit_bytes = INT64_MAX;   ///< allocate_kv of more fails with kResourceExhausted
