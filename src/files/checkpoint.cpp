@@ -126,6 +126,7 @@ Status LoadedCheckpoint::load_shards(const fs::path& directory) {
   const std::string shown = printable(index_path.string(), 4096);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto weight_map, load_safetensors_index(index_path));
   std::vector<std::string> shards;
+  shards.reserve(weight_map.size());
   for (const auto& [tensor, shard] : weight_map) shards.push_back(shard);
   std::sort(shards.begin(), shards.end());
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
@@ -168,6 +169,7 @@ Status LoadedCheckpoint::load_gguf(const fs::path& file) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto first, GgufFile::open(file));
   LOCKSTEP_ASSIGN_OR_RETURN(parts_, open_parts(std::move(first), file));
   std::vector<const GgufFile*> parts;
+  parts.reserve(parts_.size());
   for (const auto& part : parts_) parts.push_back(part.get());
   LOCKSTEP_ASSIGN_OR_RETURN(config_, model_config_from_parts(parts));
   for (const auto& part : parts_) LOCKSTEP_RETURN_IF_ERROR(add_part(*part));

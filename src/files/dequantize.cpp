@@ -2,6 +2,7 @@
 #include "files/dequantize.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -134,7 +135,7 @@ void decode_q4_k(const uint8_t* in, float* out) {
     const ScaleMin packed = unpack_scale_min(in + 4, group);
     const float scale = d * to_float(packed.scale);
     const float minimum = dmin * to_float(packed.minimum);
-    const uint8_t* codes = in + 16 + group / 2 * 32;
+    const uint8_t* codes = in + 16 + ptrdiff_t{group / 2} * 32;
     for (int i = 0; i < 32; ++i) {
       out[group * 32 + i] = scale * to_float(codes[i] >> (group % 2 * 4) & 15) - minimum;
     }
@@ -150,7 +151,7 @@ void decode_q5_k(const uint8_t* in, float* out) {
     const ScaleMin packed = unpack_scale_min(in + 4, group);
     const float scale = d * to_float(packed.scale);
     const float minimum = dmin * to_float(packed.minimum);
-    const uint8_t* codes = in + 48 + group / 2 * 32;
+    const uint8_t* codes = in + 48 + ptrdiff_t{group / 2} * 32;
     for (int i = 0; i < 32; ++i) {
       const int code = (codes[i] >> (group % 2 * 4) & 15) | (high[i] >> group & 1) << 4;
       out[group * 32 + i] = scale * to_float(code) - minimum;
@@ -181,7 +182,7 @@ void decode_iq4_xs(const uint8_t* in, float* out) {
   for (int group = 0; group < 8; ++group) {
     const int low = in[4 + group / 2] >> (group % 2 * 4) & 15;
     const float scale = d * to_float((low | (scales_high >> (2 * group) & 3) << 4) - 32);
-    const uint8_t* codes = in + 8 + group * 16;
+    const uint8_t* codes = in + 8 + ptrdiff_t{group} * 16;
     for (int i = 0; i < 16; ++i) {
       out[group * 32 + i] = scale * to_float(kIq4Values[codes[i] & 15]);
       out[group * 32 + 16 + i] = scale * to_float(kIq4Values[codes[i] >> 4]);

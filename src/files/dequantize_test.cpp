@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/dequantize.h"
 
+#include <bit>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ TEST(Dequantize, EqualsPyPiGgufInBits) {
     for (size_t i = 0; i < out.size(); ++i) {
       float value = 0;
       std::memcpy(&value, expected.data() + i * sizeof value, sizeof value);
-      ASSERT_EQ(std::memcmp(&value, &out[i], sizeof value), 0)
+      ASSERT_EQ(std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(out[i]))
           << name << " element " << i << ": expected " << value << ", found " << out[i];
     }
   }

@@ -23,7 +23,7 @@ GgufWriter base(const std::string& arch) {
   w.u32(arch + ".feed_forward_length", 192).u32(arch + ".attention.head_count", 4);
   w.u32(arch + ".attention.head_count_kv", 2).u32(arch + ".context_length", 512);
   w.f32(arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
-  w.tensor("token_embd.weight", {96, 10}, 8, std::string(34 * 30, '\0'));
+  w.tensor("token_embd.weight", {96, 10}, 8, std::string(size_t{34} * 30, '\0'));
   return w;
 }
 
@@ -82,7 +82,7 @@ TEST(GgufConfig, DefaultsAndTensors) {
   EXPECT_THAT(c.eos_token_ids, IsEmpty());
   EXPECT_FALSE(c.qk_norm);
   EXPECT_FALSE(c.attention_bias);
-  c = parsed(base("llama").tensor("output.weight", {96, 10}, 8, std::string(34 * 30, '\0')));
+  c = parsed(base("llama").tensor("output.weight", {96, 10}, 8, std::string(size_t{34} * 30, '\0')));
   EXPECT_FALSE(c.tie_word_embeddings);
   c = parsed(base("llama").tensor("blk.0.attn_q.bias", {96}, 0, std::string(384, '\0')));
   EXPECT_TRUE(c.attention_bias);
@@ -169,7 +169,7 @@ TEST(GgufConfig, WrongSizesAreRefused) {
     w.u32("llama.attention.head_count_kv", kv_heads).u32("llama.context_length", 512);
     return w.f32("llama.attention.layer_norm_rms_epsilon", eps);
   };
-  const std::string data(4 * 96, '\0');
+  const std::string data(size_t{4} * 96, '\0');
   const auto with_embedding = [&](GgufWriter w) { return w.tensor("token_embd.weight", {96, 1}, 0, data); };
   EXPECT_EQ(parsed(with_embedding(model(2, 4, 2, 1e-5f))).vocab_size, 1);
   refused(model(2, 4, 2, 1e-5f), StatusCode::kDataLoss,

@@ -30,7 +30,7 @@ GgufWriter sample() {
   w.strings("a.strings", {"x", "", std::string("n\0l", 3)}).array<int32_t>("a.ints", 5, {3, -1, 2});
   w.array<float>("a.floats", 6, {0.5f, -2.0f}).array<uint8_t>("a.bools", 7, {1, 0, 1}).array<uint8_t>("a.empty", 0, {});
   w.tensor("m", {3, 2}, 0, std::string("\0\0\x80\x3f", 4) + zeros(20));  // F32, first value 1.0
-  w.tensor("q", {64, 5, 2}, 3, zeros(20 * 2 * 10));                      // Q4_1
+  w.tensor("q", {64, 5, 2}, 3, zeros(400));                              // Q4_1
   w.tensor("k", {256}, 14, zeros(210));                                  // Q6_K
   return w;
 }

@@ -47,11 +47,12 @@ MappedFile::~MappedFile() {
 }
 
 void release_pages(std::span<const std::byte> bytes) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
-  const uintptr_t first = (begin + page - 1) / page * page;
-  const uintptr_t last = (begin + bytes.size()) / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t skipped = (page - reinterpret_cast<uintptr_t>(bytes.data()) % page) % page;
+  if (bytes.size() < skipped + page) return;
+  const size_t whole = (bytes.size() - skipped) / page * page;
+  // madvise takes a non-const pointer but writes nothing to a file's private mapping.
+  ::madvise(const_cast<std::byte*>(bytes.data()) + skipped, whole, MADV_DONTNEED);
 }
 
 Expected<std::string> read_text_file(const std::filesystem::path& path, size_t limit) {

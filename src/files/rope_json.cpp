@@ -89,8 +89,7 @@ Expected<std::optional<JsonFields>> find_dictionary(const JsonFields& config) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto older, config.object("rope_scaling"));
   if (older && config.find("rope_scaling")->empty()) older.reset();
   if (older) return older;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto newer, config.object("rope_parameters"));
-  return newer;
+  return config.object("rope_parameters");
 }
 
 }  // namespace
