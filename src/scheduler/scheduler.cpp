@@ -18,6 +18,7 @@ Scheduler::Scheduler(SchedulerOptions options)
   LOCKSTEP_CHECK(options_.max_num_seqs >= 1 && options_.max_num_batched_tokens >= options_.max_num_seqs);
   const auto rows = static_cast<size_t>(options_.max_num_seqs);
   running_.reserve(rows + 1);
+  growing_.reserve(rows);
   outcomes_.reserve(2 * rows);
   for (StepPlan& plan : plans_) plan.rows.reserve(rows);
   for (int32_t slot = static_cast<int32_t>(rows) - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -79,8 +80,10 @@ const StepPlan& Scheduler::schedule(double now) {
   plan.step_id = next_step_;
   plan_decodes(plan);
   plan.num_decode_rows = static_cast<int64_t>(plan.rows.size());
+  limit_chunks(plan);
   plan_chunks(plan);
   admit_waiting(plan);
+  grow_chunks(plan);
   if (!plan.empty()) {
     ++next_step_;
     next_plan_ = (next_plan_ + 1) % plans_.size();
@@ -104,24 +107,74 @@ void Scheduler::plan_decodes(StepPlan& plan) {
   }
 }
 
+void Scheduler::limit_chunks(const StepPlan& plan) {
+  chunk_tokens_ = options_.max_num_batched_tokens - plan.num_tokens;
+  if (options_.adaptive_budget && options_.enable_chunked_prefill) {
+    const bool wanted = !waiting_.empty() || std::any_of(running_.begin(), running_.end(),
+                                                         [this](const Sequence* sequence) { return is_chunk(*sequence); });
+    if (wanted) chunk_tokens_ = std::min(chunk_tokens_, pacer_.limit(plan.num_decode_rows));
+  }
+  token_limit_ = plan.num_tokens + chunk_tokens_;
+}
+
+// The last token asked for is never an input, and one token that is wanted was plan_decodes' to place.
+bool Scheduler::is_chunk(const Sequence& sequence) const {
+  if (sequence.last_step == next_step_) return false;
+  return wants_token(sequence) ? sequence.num_uncomputed() > 1 : sequence.num_computed < sequence.num_prompt;
+}
+
+// Prompts share a step in three rounds: half of it goes to those that run, first come first served, so each gets done; then
+// new ones start; what is left goes to those with the least left to do, so a short prompt does not wait for a long one.
 void Scheduler::plan_chunks(StepPlan& plan) {
+  const bool whole = !options_.enable_chunked_prefill;
+  const int64_t reserve = whole ? 0 : chunk_tokens_ / 2;
   for (Sequence* sequence : running_) {
-    if (sequence->last_step == plan.step_id) continue;
-    // The last token asked for is never an input; one token that is wanted was plan_decodes' to place.
-    const bool chunk = wants_token(*sequence) ? sequence->num_uncomputed() > 1 : sequence->num_computed < sequence->num_prompt;
-    if (!chunk) continue;
-    const int64_t tokens = chunk_size(plan, *sequence);
+    if (!is_chunk(*sequence)) continue;
+    const int64_t tokens = chunk_size(*sequence, budget_left(plan) - reserve);
     if (tokens > 0) append_row(plan, *sequence, tokens);
   }
 }
 
-int64_t Scheduler::chunk_size(const StepPlan& plan, const Sequence& sequence) const {
+// A chunk that doesn't end its prompt has whole tiles, if it can.
+int64_t Scheduler::chunk_size(const Sequence& sequence, int64_t budget) const {
   const int64_t left = sequence.num_uncomputed();
-  const int64_t budget = options_.max_num_batched_tokens - plan.num_tokens;
   if (!options_.enable_chunked_prefill) return left <= budget ? left : 0;
   const int64_t tokens = std::min({left, options_.long_prefill_token_threshold, budget});
   if (tokens < left && tokens >= kChunkMultiple) return tokens / kChunkMultiple * kChunkMultiple;
-  return tokens;
+  return std::max<int64_t>(0, tokens);
+}
+
+void Scheduler::grow_chunks(StepPlan& plan) {
+  if (!options_.enable_chunked_prefill || budget_left(plan) <= 0) return;
+  growing_.clear();
+  for (Sequence* sequence : running_) {
+    const bool planned = sequence->last_step == plan.step_id;
+    if (planned ? sequence->num_computed < static_cast<int64_t>(sequence->tokens.size()) : is_chunk(*sequence)) {
+      growing_.push_back(sequence);
+    }
+  }
+  std::sort(growing_.begin(), growing_.end(), [](const Sequence* a, const Sequence* b) {
+    return a->num_uncomputed() != b->num_uncomputed() ? a->num_uncomputed() < b->num_uncomputed() : a->before(*b);
+  });
+  for (Sequence* sequence : growing_) {
+    if (sequence->last_step == plan.step_id) {
+      grow_row(plan, *sequence, budget_left(plan));
+    } else if (const int64_t tokens = chunk_size(*sequence, budget_left(plan)); tokens > 0) {
+      append_row(plan, *sequence, tokens);
+    }
+  }
+}
+
+void Scheduler::grow_row(StepPlan& plan, Sequence& sequence, int64_t budget) {
+  PlanRow& row = plan.rows[static_cast<size_t>(sequence.last_row)];
+  const int64_t before = row.num_tokens;
+  sequence.num_computed = row.first_position;
+  plan.num_tokens -= before;
+  row.num_tokens = std::max(before, chunk_size(sequence, before + budget));
+  row.num_samples = row.num_tokens == sequence.num_uncomputed() && wants_token(sequence) ? 1 : 0;
+  sequence.num_computed += row.num_tokens;
+  sequence.num_in_flight += row.num_samples;
+  plan.num_tokens += row.num_tokens;
 }
 
 Scheduler::Room Scheduler::make_room(Sequence& sequence, int64_t num_tokens) {

@@ -18,6 +18,7 @@
 #include "kv/kv_cache.h"
 #include "request/request.h"
 #include "scheduler/plan.h"
+#include "scheduler/prefill_pacer.h"
 #include "scheduler/sequence.h"
 #include "scheduler/waiting_queue.h"
 
@@ -34,6 +35,7 @@ struct SchedulerOptions {
   int64_t num_blocks = 0;
   bool enable_chunked_prefill = true;           ///< off: a prompt is computed in one step, so the budget must hold max_model_len
   bool enable_prefix_caching = false;
+  bool adaptive_budget = true;                  ///< chunks beside decode rows are kept small enough for an even pace
   Policy policy = Policy::kFcfs;
   std::vector<int32_t> eos_token_ids;
 };
@@ -100,7 +102,12 @@ class Scheduler final {
   void admit_waiting(StepPlan& plan);
   Room make_room(Sequence& sequence, int64_t num_tokens);
   void append_row(StepPlan& plan, Sequence& sequence, int64_t num_tokens);
-  int64_t chunk_size(const StepPlan& plan, const Sequence& sequence) const;
+  void limit_chunks(const StepPlan& plan);
+  bool is_chunk(const Sequence& sequence) const;
+  int64_t chunk_size(const Sequence& sequence, int64_t budget) const;
+  void grow_chunks(StepPlan& plan);
+  void grow_row(StepPlan& plan, Sequence& sequence, int64_t budget);
+  int64_t budget_left(const StepPlan& plan) const { return token_limit_ - plan.num_tokens; }
   bool wants_token(const Sequence& sequence) const;
 
   // admission
@@ -138,8 +145,12 @@ class Scheduler final {
   int64_t num_deferred_ = 0;        // blocks in deferred_
   std::unordered_map<uint64_t, int32_t> pending_;  // chained hashes of blocks that running requests are computing
   std::vector<kv::BlockId> match_;  // scratch of find_prefix
+  std::vector<Sequence*> growing_;  // scratch of grow_chunks
   using Deadline = std::pair<double, uint64_t>;
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
+  PrefillPacer pacer_;
+  int64_t chunk_tokens_ = 0;        // for chunks of the step being planned, in all
+  int64_t token_limit_ = 0;         // for the step being planned
   std::vector<Outcome> outcomes_;
   int64_t num_preemptions_ = 0;
   int64_t prefix_queries_ = 0;

@@ -18,6 +18,9 @@ void Scheduler::update(const StepPlan& plan, const StepResult& result) {
   LOCKSTEP_CHECK(plan.step_id > completed_step_ && plan.step_id < next_step_);
   LOCKSTEP_CHECK(!result.status.ok() || result.rows.size() == plan.rows.size());
   completed_step_ = plan.step_id;
+  int64_t decode_tokens = 0;
+  for (int64_t i = 0; i < plan.num_decode_rows; ++i) decode_tokens += plan.rows[static_cast<size_t>(i)].num_tokens;
+  if (result.status.ok()) pacer_.observe(plan.num_decode_rows, plan.num_tokens - decode_tokens, result.wall_s);
   for (size_t i = 0; i < plan.rows.size(); ++i) accept_row(plan.rows[i], static_cast<int32_t>(i), result);
   release_deferred();
 }
