@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -83,6 +84,31 @@ class StepDriver {
     return out;
   }
 
+  /// A buffer in whole, and how much of it `views` covers.
+  struct BufferUse {
+    step::DeviceView whole;
+    int64_t used;  ///< elements
+  };
+  std::vector<BufferUse> uses(const step::StepOutputs& views) const {
+    std::vector<BufferUse> out;
+    const auto add = [&](const std::unique_ptr<DeviceBuffer>& buffer, const step::DeviceView& view) {
+      if (buffer) out.push_back({buffer->view(), view.empty() ? 0 : view.elements()});
+    };
+    add(ids_, views.sampled_ids);
+    add(status_, views.row_status);
+    add(logprobs_, views.logprobs);
+    add(top_ids_, views.top_ids);
+    add(top_logprobs_, views.top_logprobs);
+    add(logits_, views.logits);
+    add(hidden_, views.next_hidden);
+    add(pooled_, views.pooled);
+    add(score_logprobs_, views.score_logprobs);
+    add(score_ranks_, views.score_ranks);
+    add(score_top_ids_, views.score_top_ids);
+    add(score_top_logprobs_, views.score_top_logprobs);
+    return out;
+  }
+
   Expected<StepResult> run(const step::testing::StagedStep& staged, const Ask& ask = {}) {
     const step::StepOutputs views = outputs(staged, ask);
     LOCKSTEP_ASSIGN_OR_RETURN(const StepTicket ticket, backend_.submit(staged.args, views));
@@ -157,98 +183,144 @@ struct GenerateOptions {
   int64_t num_blocks = 0;  ///< of the pool
   uint32_t page_seed = 0;  ///< 0: pages in order; else shuffled by it
   bool reverse = false;    ///< rows in reverse order of requests
-  Ask ask;
+  /// Called with the pages that are handed out, before the first step.
+  std::function<void(const std::vector<int32_t>&)> on_pages;
+  /// Called around every step; before may replace the views of the arguments by others of the same contents.
+  std::function<void(step::testing::StagedStep&, const step::StepOutputs&)> before_step, after_step;
 };
 
 /// Continuous batching without any finesse: every arrived request that has room takes part in every step. Pages are
 /// handed out once and not used again.
-inline Expected<std::vector<Stream>> generate(StepDriver& driver, const std::vector<Request>& requests,
-                                              const GenerateOptions& options) {
-  using step::testing::RowSpec;
+class Generation {
+ public:
+  Generation(StepDriver& driver, const std::vector<Request>& requests, const GenerateOptions& options)
+      : driver_(driver), requests_(requests), options_(options), live_(requests.size()), streams_(requests.size()) {}
+
+  Expected<std::vector<Stream>> run() {
+    LOCKSTEP_RETURN_IF_ERROR(hand_out_pages());
+    for (uint64_t number = 0; !done(); ++number) {
+      plan(number);
+      if (rows_.empty()) continue;
+      LOCKSTEP_RETURN_IF_ERROR(step(number + 1));
+    }
+    return streams_;
+  }
+
+ private:
   struct Live {
     std::vector<int32_t> tokens, pages;
     int64_t computed = 0;
+    int64_t left() const { return static_cast<int64_t>(tokens.size()) - computed; }
   };
-  std::vector<int32_t> free_pages(static_cast<size_t>(options.num_blocks));
-  std::iota(free_pages.begin(), free_pages.end(), 0);
-  if (options.page_seed != 0) {
-    std::mt19937 random(options.page_seed);
-    std::shuffle(free_pages.begin(), free_pages.end(), random);
-  }
-  std::vector<Live> live(requests.size());
-  std::vector<Stream> streams(requests.size());
-  int64_t max_pages = 1;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    live[i].tokens = requests[i].prompt;
-    const int64_t length = static_cast<int64_t>(requests[i].prompt.size()) + requests[i].max_tokens;
-    const int64_t pages = (length + options.block_size - 1) / options.block_size;
-    max_pages = std::max(max_pages, pages);
-    if (static_cast<int64_t>(free_pages.size()) < pages) return invalid_argument("the test's pool is too small");
-    live[i].pages.assign(free_pages.end() - pages, free_pages.end());
-    free_pages.resize(free_pages.size() - static_cast<size_t>(pages));
-  }
-  for (int64_t step_number = 0;; ++step_number) {
-    std::vector<size_t> decode, prefill;
-    bool waiting = false;
-    for (size_t n = 0; n < requests.size(); ++n) {
-      const size_t i = options.reverse ? requests.size() - 1 - n : n;
-      if (static_cast<int64_t>(streams[i].ids.size()) >= requests[i].max_tokens) continue;
-      waiting = waiting || requests[i].arrival > step_number;
-      if (requests[i].arrival > step_number) continue;
-      const int64_t left = static_cast<int64_t>(live[i].tokens.size()) - live[i].computed;
-      (left == 1 && live[i].computed > 0 ? decode : prefill).push_back(i);
+
+  bool done(size_t i) const { return static_cast<int64_t>(streams_[i].ids.size()) >= requests_[i].max_tokens; }
+  bool done() const {
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      if (!done(i)) return false;
     }
-    if (decode.empty() && prefill.empty()) {
-      if (waiting) continue;
-      return streams;
+    return true;
+  }
+
+  Status hand_out_pages() {
+    std::vector<int32_t> pages(static_cast<size_t>(options_.num_blocks)), used;
+    std::iota(pages.begin(), pages.end(), 0);
+    if (options_.page_seed != 0) {
+      std::mt19937 random(options_.page_seed);
+      std::shuffle(pages.begin(), pages.end(), random);
     }
-    int64_t budget = driver.shape().max_num_batched_tokens;
-    std::vector<RowSpec> rows;
-    std::vector<size_t> owners;
-    int64_t decode_rows = 0;
-    const auto add = [&](size_t i, bool is_decode) {
-      Live& one = live[i];
-      const int64_t left = static_cast<int64_t>(one.tokens.size()) - one.computed;
-      const int64_t count = std::min({left, options.chunk, budget});
-      if (count < 1 || static_cast<int64_t>(rows.size()) >= driver.shape().max_num_seqs) return;
-      RowSpec row;
-      row.tokens.assign(one.tokens.begin() + one.computed, one.tokens.begin() + one.computed + count);
-      row.start = one.computed;
-      row.pages = one.pages;
-      row.samples = count == left ? 1 : 0;
-      row.logprobs_k = requests[i].logprobs_k;
-      row.temperature = requests[i].temperature;
-      row.seed = requests[i].seed;
-      budget -= count;
-      one.computed += count;
-      decode_rows += is_decode ? 1 : 0;
-      rows.push_back(std::move(row));
-      owners.push_back(i);
-    };
-    for (const size_t i : decode) add(i, true);
-    for (const size_t i : prefill) add(i, false);
-    const step::testing::StagedStep staged(static_cast<uint64_t>(step_number) + 1, decode_rows, rows,
-                                           options.block_size, max_pages);
-    LOCKSTEP_ASSIGN_OR_RETURN(const StepResult result, driver.run(staged, options.ask));
-    int64_t k = -1;
-    for (const RowSpec& row : rows) k = std::max<int64_t>(k, row.logprobs_k);
-    size_t sampled = 0;
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const size_t i = owners[r];
-      if (result.row_status[r] != 0) return error(StatusCode::kInternal, "row {} is non-finite", r);
-      if (rows[r].samples == 0) continue;
-      const int32_t id = result.sampled_ids[r * step::kTokenWidth];
-      live[i].tokens.push_back(id);
-      streams[i].ids.push_back(id);
-      if (k >= 0) streams[i].logprobs.push_back(result.logprobs[sampled]);
-      for (int64_t j = 0; j < rows[r].logprobs_k; ++j) {
-        const size_t at = sampled * static_cast<size_t>(k) + static_cast<size_t>(j);
-        streams[i].top_ids.push_back(result.top_ids[at]);
-        streams[i].top_logprobs.push_back(result.top_logprobs[at]);
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      live_[i].tokens = requests_[i].prompt;
+      // The last token is never fed, so its slot is not needed.
+      const int64_t length = static_cast<int64_t>(requests_[i].prompt.size()) + requests_[i].max_tokens - 1;
+      const int64_t count = (length + options_.block_size - 1) / options_.block_size;
+      max_pages_ = std::max(max_pages_, count);
+      if (static_cast<int64_t>(pages.size()) < count) return invalid_argument("the test's pool is too small");
+      live_[i].pages.assign(pages.end() - count, pages.end());
+      used.insert(used.end(), pages.end() - count, pages.end());
+      pages.resize(pages.size() - static_cast<size_t>(count));
+    }
+    if (options_.on_pages) options_.on_pages(used);
+    return {};
+  }
+
+  void plan(uint64_t number) {
+    rows_.clear();
+    owners_.clear();
+    budget_ = driver_.shape().max_num_batched_tokens;
+    decode_rows_ = 0;
+    for (const bool decode : {true, false}) {
+      for (size_t n = 0; n < requests_.size(); ++n) {
+        const size_t i = options_.reverse ? requests_.size() - 1 - n : n;
+        const bool is_decode = live_[i].computed > 0 && live_[i].left() == 1;
+        if (done(i) || requests_[i].arrival > static_cast<int64_t>(number) || is_decode != decode) continue;
+        if (std::find(owners_.begin(), owners_.end(), i) == owners_.end()) add_row(i, decode);
       }
-      ++sampled;
     }
   }
+
+  void add_row(size_t i, bool decode) {
+    Live& one = live_[i];
+    const int64_t count = std::min({one.left(), options_.chunk, budget_});
+    if (count < 1 || static_cast<int64_t>(rows_.size()) >= driver_.shape().max_num_seqs) return;
+    step::testing::RowSpec row;
+    row.tokens.assign(one.tokens.begin() + one.computed, one.tokens.begin() + one.computed + count);
+    row.start = one.computed;
+    row.pages = one.pages;
+    row.samples = count == one.left() ? 1 : 0;
+    row.logprobs_k = requests_[i].logprobs_k;
+    row.temperature = requests_[i].temperature;
+    row.seed = requests_[i].seed;
+    budget_ -= count;
+    one.computed += count;
+    decode_rows_ += decode ? 1 : 0;
+    rows_.push_back(std::move(row));
+    owners_.push_back(i);
+  }
+
+  Status step(uint64_t step_id) {
+    step::testing::StagedStep staged(step_id, decode_rows_, rows_, options_.block_size, max_pages_);
+    const step::StepOutputs views = driver_.outputs(staged);
+    if (options_.before_step) options_.before_step(staged, views);
+    LOCKSTEP_ASSIGN_OR_RETURN(const StepResult result, driver_.run(staged));
+    if (options_.after_step) options_.after_step(staged, views);
+    int64_t k = -1;
+    for (const auto& row : rows_) k = std::max<int64_t>(k, row.logprobs_k);
+    size_t sampled = 0;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      if (result.row_status[r] != 0) return error(StatusCode::kInternal, "row {} is non-finite", r);
+      if (rows_[r].samples > 0) deliver(r, result, k, sampled++);
+    }
+    return {};
+  }
+
+  void deliver(size_t r, const StepResult& result, int64_t k, size_t sampled) {
+    Stream& stream = streams_[owners_[r]];
+    const int32_t id = result.sampled_ids[r * step::kTokenWidth];
+    live_[owners_[r]].tokens.push_back(id);
+    stream.ids.push_back(id);
+    if (k >= 0) stream.logprobs.push_back(result.logprobs[sampled]);
+    for (int64_t j = 0; j < rows_[r].logprobs_k; ++j) {
+      const size_t at = sampled * static_cast<size_t>(k) + static_cast<size_t>(j);
+      stream.top_ids.push_back(result.top_ids[at]);
+      stream.top_logprobs.push_back(result.top_logprobs[at]);
+    }
+  }
+
+  StepDriver& driver_;
+  const std::vector<Request>& requests_;
+  const GenerateOptions& options_;
+  std::vector<Live> live_;
+  std::vector<Stream> streams_;
+  std::vector<step::testing::RowSpec> rows_;  ///< of the step being planned
+  std::vector<size_t> owners_;
+  int64_t budget_ = 0;
+  int64_t decode_rows_ = 0;
+  int64_t max_pages_ = 1;
+};
+
+inline Expected<std::vector<Stream>> generate(StepDriver& driver, const std::vector<Request>& requests,
+                                              const GenerateOptions& options) {
+  return Generation(driver, requests, options).run();
 }
 
 }  // namespace lockstep::backend::testing
