@@ -12,7 +12,8 @@ namespace {
 constexpr CategorySet kWord = kLetter | kMark | categories(kCNd, kCNl, kCPc);
 
 bool touches(std::span<const ByteRange> ranges, size_t begin, size_t end) {
-  const auto after = std::partition_point(ranges.begin(), ranges.end(), [&](const ByteRange& r) { return r.end <= begin; });
+  auto after = std::partition_point(ranges.begin(), ranges.end(), [&](const ByteRange& r) { return r.end <= begin; });
+  while (after != ranges.end() && after->begin == after->end) ++after;
   return after != ranges.end() && after->begin < end;
 }
 
@@ -60,7 +61,8 @@ size_t AddedTokenMatcher::next_start(std::string_view text, size_t from) const {
   return from;
 }
 
-const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, size_t pos, std::span<const ByteRange> literal) const {
+const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, size_t pos,
+                                                std::span<const ByteRange> literal) const {
   const AddedToken* best = nullptr;
   uint32_t node = ByteTrie::kRoot;
   for (size_t end = pos; end < text.size();) {
@@ -74,7 +76,8 @@ const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, size_t po
   return best;
 }
 
-void AddedTokenMatcher::split(std::string_view text, std::span<const ByteRange> literal, std::vector<Segment>& out) const {
+void AddedTokenMatcher::split(std::string_view text, std::span<const ByteRange> literal,
+                              std::vector<Segment>& out) const {
   size_t done = 0;  // everything before is in `out`
   for (size_t pos = 0; !tokens_.empty() && (pos = next_start(text, pos)) < text.size();) {
     const AddedToken* token = longest_at(text, pos, literal);

@@ -29,11 +29,11 @@ void MergeTable::put(int32_t left, int32_t right, uint32_t rank, int32_t id) {
 class BpeModel::Scratch final : public ModelScratch {
  public:
   WordCache cache;
-  std::vector<int32_t> symbols;      // the piece so far
-  std::vector<uint32_t> ranks;       // of the pair (i, i + 1)
-  std::vector<int32_t> merged;       // what that pair becomes
+  std::vector<int32_t> symbols;  // the piece so far
+  std::vector<uint32_t> ranks;   // of the pair (i, i + 1)
+  std::vector<int32_t> merged;   // what that pair becomes
   std::vector<uint32_t> next, previous;
-  std::vector<uint64_t> heap;        // rank, then position: the smallest merges next
+  std::vector<uint64_t> heap;  // rank, then position: the smallest merges next
 };
 
 std::unique_ptr<ModelScratch> BpeModel::make_scratch() const { return std::make_unique<Scratch>(); }
@@ -98,7 +98,8 @@ void BpeModel::start_character(std::string_view character, bool& last_unknown, s
     return;
   }
   const auto byte_id = [&](char c) { return config_.byte_ids[static_cast<unsigned char>(c)]; };
-  if (config_.byte_fallback && std::all_of(character.begin(), character.end(), [&](char c) { return byte_id(c) >= 0; })) {
+  if (config_.byte_fallback &&
+      std::all_of(character.begin(), character.end(), [&](char c) { return byte_id(c) >= 0; })) {
     for (const char c : character) symbols.push_back(byte_id(c));
     last_unknown = false;
     return;
@@ -138,8 +139,8 @@ void BpeModel::merge_short(Scratch& scratch) const {
   symbols.resize(pairs + 1);
 }
 
-// O(n log n): a heap of candidate pairs over a linked list of symbols. A heap entry is stale, and skipped, when the pair
-// at its position has another rank by now.
+// O(n log n): a heap of candidate pairs over a linked list of symbols. A heap entry is stale, and skipped, when the
+// pair at its position has another rank by now.
 void BpeModel::merge_long(Scratch& scratch) const {
   auto& symbols = scratch.symbols;
   auto& ranks = scratch.ranks;
@@ -155,8 +156,8 @@ void BpeModel::merge_long(Scratch& scratch) const {
   heap.clear();
   const auto end = static_cast<uint32_t>(count);  // also "none" for previous
   const auto look_up = [&](uint32_t i) {
-    const MergeTable::Merge merge =
-        next[i] < end ? config_.merges.find(symbols[i], symbols[next[i]]) : MergeTable::Merge{0, MergeTable::kNoRank, -1};
+    const MergeTable::Merge merge = next[i] < end ? config_.merges.find(symbols[i], symbols[next[i]])
+                                                  : MergeTable::Merge{0, MergeTable::kNoRank, -1};
     ranks[i] = merge.rank;
     merged[i] = merge.id;
     if (merge.rank != MergeTable::kNoRank) heap.push_back((uint64_t{merge.rank} << 32) | i);

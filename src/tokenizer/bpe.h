@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte pair encoding: of all neighbouring pairs that may merge, the one with the lowest rank does, the leftmost of equals.
+// Byte pair encoding: of all neighbouring pairs that may merge, the one with the lowest rank does, the leftmost of
+// equals.
 #pragma once
 
 #include <array>
@@ -54,12 +55,12 @@ class MergeTable final {
 };
 
 struct BpeConfig {
-  bool byte_level = false;               ///< pieces are bytes; else characters of UTF-8
-  std::array<int32_t, 256> byte_ids{};   ///< byte_level: id of each byte; else of its <0xXX> token. -1 = none
-  bool byte_fallback = false;            ///< a character without id becomes byte tokens
-  std::optional<int32_t> unknown_id;     ///< for what has no id otherwise; without it that is dropped
-  bool fuse_unknown = false;             ///< neighbouring unknowns become one
-  bool ignore_merges = false;            ///< a piece that is a token as a whole is that token
+  bool byte_level = false;                    ///< pieces are bytes; else characters of UTF-8
+  std::array<int32_t, 256> byte_ids{};        ///< byte_level: id of each byte; else of its <0xXX> token. -1 = none
+  bool byte_fallback = false;                 ///< a character without id becomes byte tokens
+  std::optional<int32_t> unknown_id;          ///< for what has no id otherwise; without it that is dropped
+  bool fuse_unknown = false;                  ///< neighbouring unknowns become one
+  bool ignore_merges = false;                 ///< a piece that is a token as a whole is that token
   std::shared_ptr<const StringTable> pieces;  ///< text -> id, for characters and ignore_merges; bytes if byte_level
   MergeTable merges;
 };

@@ -24,7 +24,8 @@ class ByteTrie final {
     const Node& parent = nodes_[node];
     const auto first = edges_.begin() + parent.first_edge;
     const auto last = first + parent.edge_count;
-    const auto found = std::lower_bound(first, last, byte, [](const Edge& edge, unsigned char b) { return edge.byte < b; });
+    const auto found =
+        std::lower_bound(first, last, byte, [](const Edge& edge, unsigned char b) { return edge.byte < b; });
     return found != last && found->byte == byte ? found->node : kRoot;
   }
   /// The value of the string that ends here, or -1.

@@ -6,7 +6,7 @@
 namespace lockstep::tokenizer {
 namespace {
 
-constexpr const char* kTokenNames[] = {"bos_token", "eos_token", "unk_token",  "sep_token",
+constexpr const char* kTokenNames[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                        "pad_token", "cls_token", "mask_token"};
 
 // A token is a string, or an object with its text in "content".

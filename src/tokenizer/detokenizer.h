@@ -11,7 +11,8 @@
 namespace lockstep::tokenizer {
 
 /// One per stream; not thread-safe. The results of all append() calls and finish() join to exactly
-/// Tokenizer::decode(all ids, skip_special_tokens), and each is valid UTF-8: bytes of an unfinished character are held back.
+/// Tokenizer::decode(all ids, skip_special_tokens), and each is valid UTF-8: bytes of an unfinished character are held
+/// back.
 class Detokenizer final {
  public:
   Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens);

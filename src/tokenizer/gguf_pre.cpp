@@ -44,7 +44,9 @@ constexpr std::array kLlama3Steps = {kLlama3};
 constexpr std::array kTekkenSteps = {kTekken};
 constexpr std::array kO200kSteps = {kO200k};
 constexpr std::array kDigitGpt2Steps = {kDigit, kGpt2};
-constexpr std::array kDeepSeekV3Steps = {string_view(R"(\p{N}{1,3})"), string_view(R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)"), kDeepSeekV3};
+constexpr std::array kDeepSeekV3Steps = {string_view(R"(\p{N}{1,3})"),
+                                         string_view(R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)"),
+                                         kDeepSeekV3};
 constexpr std::array kDeepSeekLlmSteps = {
     string_view(R"([\r\n])"),
     kDeepSeekLetters,
@@ -57,8 +59,8 @@ constexpr std::array kDeepSeekCoderSteps = {
     string_view(R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)"), kDigit};
 constexpr std::array kDefaultSteps = {
     string_view(R"([\p{P}\$\+<=>\^~\|]+)"),
-    string_view(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))"),
-    string_view(R"(\p{N}+)"), string_view(R"([0-9][0-9][0-9])")};
+    string_view(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))"), string_view(R"(\p{N}+)"),
+    string_view(R"([0-9][0-9][0-9])")};
 
 struct Entry {
   string_view name;
@@ -102,7 +104,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 std::optional<GgufPreType> gguf_pre_type(string_view name) {
-  const auto* found = std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& e) { return e.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& e) { return e.name == name; });
   if (found == std::end(kEntries)) return std::nullopt;
   return found->type;
 }

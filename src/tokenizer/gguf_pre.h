@@ -12,7 +12,7 @@ namespace lockstep::tokenizer {
 struct GgufPreType {
   std::span<const std::string_view> regexes;  ///< each cuts the pieces of the one before, matches isolated
   bool ignore_merges = false;
-  bool add_bos = false;                       ///< where the file has no tokenizer.ggml.add_bos_token
+  bool add_bos = false;  ///< where the file has no tokenizer.ggml.add_bos_token
   bool nfc = false;
 };
 

@@ -33,7 +33,8 @@ void check_decode(const std::shared_ptr<const Tokenizer>& tokenizer, const json&
   }
 }
 
-void check_file(const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& name, size_t encodes, size_t decodes) {
+void check_file(const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& name, size_t encodes,
+                size_t decodes) {
   size_t encoded = 0;
   size_t decoded = 0;
   for (const json& item : testing::read_lines("golden/" + name)) {

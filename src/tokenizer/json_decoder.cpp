@@ -11,7 +11,8 @@ namespace {
 constexpr int kMaxDepth = 8;
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t pos = 0; (pos = text.find(from, pos)) != std::string::npos; pos += to.size()) text.replace(pos, from.size(), to);
+  for (size_t pos = 0; (pos = text.find(from, pos)) != std::string::npos; pos += to.size())
+    text.replace(pos, from.size(), to);
 }
 
 Status read_strip(const Field& field, DecoderRules& rules) {
@@ -19,7 +20,8 @@ Status read_strip(const Field& field, DecoderRules& rules) {
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t start, field.at("start").integer());
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t stop, field.at("stop").integer());
   if (start == 0 && stop == 0) return {};
-  if (content != " " || start != 1 || stop != 0) return field.unsupported("only {content \" \", start 1, stop 0} is supported");
+  if (content != " " || start != 1 || stop != 0)
+    return field.unsupported("only {content \" \", start 1, stop 0} is supported");
   rules.start = DecodeStart::kOneSpace;
   return {};
 }
@@ -27,7 +29,8 @@ Status read_strip(const Field& field, DecoderRules& rules) {
 Status read_metaspace(const Field& field, DecoderRules& rules) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::string replacement, field.at("replacement").string());
   LOCKSTEP_ASSIGN_OR_RETURN(const bool old_prefix, field.at("add_prefix_space").boolean(true));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string scheme, field.at("prepend_scheme").string_or(old_prefix ? "always" : "never"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string scheme,
+                            field.at("prepend_scheme").string_or(old_prefix ? "always" : "never"));
   if (replacement.empty()) return field.at("replacement").wrong("one character");
   if (scheme != "never") rules.start = DecodeStart::kFirstTokenSpaces;
   rules.replacements.emplace_back(std::move(replacement), " ");
@@ -40,7 +43,8 @@ Status read_decoder_step(const Field& field, int depth, DecoderRules& rules) {
     const Field steps = field.at("decoders");
     LOCKSTEP_RETURN_IF_ERROR(steps.expect_array());
     if (depth >= kMaxDepth) return field.unsupported("nested too deep");
-    for (size_t i = 0; i < steps.size(); ++i) LOCKSTEP_RETURN_IF_ERROR(read_decoder_step(steps.at(i), depth + 1, rules));
+    for (size_t i = 0; i < steps.size(); ++i)
+      LOCKSTEP_RETURN_IF_ERROR(read_decoder_step(steps.at(i), depth + 1, rules));
     return {};
   }
   if (type == "Strip") return read_strip(field, rules);
@@ -89,7 +93,8 @@ Status read_template(const Field& field, std::vector<int32_t>& prefix, std::vect
   return seen_text ? Status() : Status(single.wrong("a template with the text in it"));
 }
 
-Status read_post_processor_step(const Field& field, int depth, std::vector<int32_t>& prefix, std::vector<int32_t>& suffix) {
+Status read_post_processor_step(const Field& field, int depth, std::vector<int32_t>& prefix,
+                                std::vector<int32_t>& suffix) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string_view type, field.type());
   if (type == "ByteLevel") return {};  // about offsets only
   if (type == "TemplateProcessing") {

@@ -55,7 +55,8 @@ Expected<std::string_view> Field::type() const {
 
 Expected<int64_t> Field::integer() const {
   if (!value_->is_number_integer()) return wrong("an integer");
-  if (value_->is_number_unsigned() && value_->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return wrong("an integer below 2^63");
+  if (value_->is_number_unsigned() && value_->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    return wrong("an integer below 2^63");
   return value_->get<int64_t>();
 }
 

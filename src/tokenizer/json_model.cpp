@@ -14,7 +14,8 @@ Expected<std::shared_ptr<const StringTable>> read_vocabulary(const Field& field)
   auto table = std::make_shared<StringTable>();
   for (const auto& [text, id] : field.json().items()) {
     if (!id.is_number_integer()) return Field(id, fmt::format("{}[{:?}]", field.where(), text)).wrong("an integer");
-    if (const Status status = table->add(id.get<int64_t>(), text); !status.ok()) return unexpected(status.with_context(field.where()));
+    if (const Status status = table->add(id.get<int64_t>(), text); !status.ok())
+      return unexpected(status.with_context(field.where()));
   }
   if (table->count() == 0) return field.wrong("a vocabulary that is not empty");
   return table;
@@ -52,7 +53,9 @@ Status read_merges(const Field& field, const StringTable& vocabulary, MergeTable
     const auto whole = vocabulary.find(merged);
     if (!left || !right || !whole) {
       return error(StatusCode::kDataLoss, "{}: {:?} is not in the vocabulary", field.at(i).where(),
-                   !left ? pair.left : !right ? pair.right : std::string_view(merged));
+                   !left    ? pair.left
+                   : !right ? pair.right
+                            : std::string_view(merged));
     }
     out.put(*left, *right, static_cast<uint32_t>(i), *whole);
   }
@@ -151,7 +154,8 @@ Status read_unigram(const Field& field, bool byte_level, TokenizerImpl& impl) {
 Status read_model(const Field& field, bool byte_level, TokenizerImpl& impl) {
   LOCKSTEP_RETURN_IF_ERROR(field.expect_object());
   // Files of 2019 and 2020 have no type; they are BPE if there are merges.
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string type, field.at("type").string_or(field.at("merges").is_null() ? "" : "BPE"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string type,
+                            field.at("type").string_or(field.at("merges").is_null() ? "" : "BPE"));
   if (type == "Unigram") return read_unigram(field, byte_level, impl);
   if (type == "BPE") return read_bpe(field, byte_level, impl);
   return field.at("type").unsupported("a model that Lockstep does not have");

@@ -22,7 +22,8 @@ Status read_normalizer_step(const Field& field, int depth, NormalizerList& out) 
     const Field steps = field.at("normalizers");
     LOCKSTEP_RETURN_IF_ERROR(steps.expect_array());
     if (depth >= kMaxDepth) return field.unsupported("nested too deep");
-    for (size_t i = 0; i < steps.size(); ++i) LOCKSTEP_RETURN_IF_ERROR(read_normalizer_step(steps.at(i), depth + 1, out));
+    for (size_t i = 0; i < steps.size(); ++i)
+      LOCKSTEP_RETURN_IF_ERROR(read_normalizer_step(steps.at(i), depth + 1, out));
     return {};
   }
   if (const auto form = normal_form(type)) {
@@ -61,7 +62,8 @@ Expected<SplitBehavior> read_behavior(const Field& field, SplitBehavior fallback
   return field.wrong("Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
-constexpr std::string_view kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 class PreTokenizerReader final {
  public:
@@ -85,12 +87,14 @@ class PreTokenizerReader final {
       LOCKSTEP_ASSIGN_OR_RETURN(const bool individual, field.at("individual_digits").boolean(false));
       out_.push_back(make_digits(individual));
     } else if (type == "Punctuation") {
-      LOCKSTEP_ASSIGN_OR_RETURN(const SplitBehavior behavior, read_behavior(field.at("behavior"), SplitBehavior::kIsolated));
+      LOCKSTEP_ASSIGN_OR_RETURN(const SplitBehavior behavior,
+                                read_behavior(field.at("behavior"), SplitBehavior::kIsolated));
       out_.push_back(make_punctuation(behavior));
     } else if (type == "WhitespaceSplit") {
       out_.push_back(make_whitespace_split());
     } else if (type == "Whitespace") {
-      return regex(field, R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]+|[^\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\s]+)", SplitBehavior::kRemoved, true);
+      return regex(field, R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]+|[^\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\s]+)",
+                   SplitBehavior::kRemoved, true);
     } else if (type == "CharDelimiterSplit") {
       LOCKSTEP_ASSIGN_OR_RETURN(std::string delimiter, field.at("delimiter").string());
       if (delimiter.empty()) return field.at("delimiter").wrong("one character");
@@ -111,7 +115,8 @@ class PreTokenizerReader final {
 
   Status split(const Field& field) {
     LOCKSTEP_ASSIGN_OR_RETURN(Pattern pattern, read_pattern(field.at("pattern")));
-    LOCKSTEP_ASSIGN_OR_RETURN(const SplitBehavior behavior, read_behavior(field.at("behavior"), SplitBehavior::kIsolated));
+    LOCKSTEP_ASSIGN_OR_RETURN(const SplitBehavior behavior,
+                              read_behavior(field.at("behavior"), SplitBehavior::kIsolated));
     LOCKSTEP_ASSIGN_OR_RETURN(const bool invert, field.at("invert").boolean(false));
     if (pattern.is_regex) return regex(field, pattern.text, behavior, invert);
     out_.push_back(make_string_split(std::move(pattern.text), behavior, invert));
@@ -134,7 +139,8 @@ class PreTokenizerReader final {
     }
     LOCKSTEP_ASSIGN_OR_RETURN(const bool cuts, field.at("split").boolean(true));
     LOCKSTEP_ASSIGN_OR_RETURN(const bool old_prefix, field.at("add_prefix_space").boolean(true));
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::string scheme, field.at("prepend_scheme").string_or(old_prefix ? "always" : "never"));
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string scheme,
+                              field.at("prepend_scheme").string_or(old_prefix ? "always" : "never"));
     PrependScheme prepend = PrependScheme::kAlways;
     if (scheme == "first") {
       prepend = PrependScheme::kFirst;

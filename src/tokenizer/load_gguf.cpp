@@ -27,7 +27,8 @@ class GgufReader final {
     } else if (*model == "llama") {
       LOCKSTEP_RETURN_IF_ERROR(build_scored());
     } else {
-      return error(StatusCode::kUnsupported, "{}: tokenizer.ggml.model is {:?}, supported are gpt2 and llama", file_.path(), *model);
+      return error(StatusCode::kUnsupported, "{}: tokenizer.ggml.model is {:?}, supported are gpt2 and llama",
+                   file_.path(), *model);
     }
     LOCKSTEP_RETURN_IF_ERROR(read_special_ids());
     LOCKSTEP_RETURN_IF_ERROR(read_added_tokens());
@@ -58,7 +59,8 @@ class GgufReader final {
     types_.assign(tokens_->size(), Type::kNormal);
     const auto* types = file_.find_ints("tokenizer.ggml.token_type");
     if (types == nullptr) return {};
-    if (types->size() != tokens_->size()) return wrong("token_type", "{} values for {} tokens", types->size(), tokens_->size());
+    if (types->size() != tokens_->size())
+      return wrong("token_type", "{} values for {} tokens", types->size(), tokens_->size());
     for (size_t id = 0; id < types->size(); ++id) {
       const int64_t type = (*types)[id];
       if (type < 0 || type > 6) return wrong("token_type", "{} for token {}, expected 0..6", type, id);
@@ -109,7 +111,8 @@ class GgufReader final {
     for (size_t i = 0; i < merges->size(); ++i) {
       const std::string_view text = (*merges)[i];
       const size_t blank = text.find(' ', 1);
-      if (blank == std::string_view::npos) return wrong("merges", "merge {} is {:?}, expected two tokens", i, printable(text));
+      if (blank == std::string_view::npos)
+        return wrong("merges", "merge {} is {:?}, expected two tokens", i, printable(text));
       const std::string_view left = text.substr(0, blank);
       const std::string_view right = text.substr(blank + 1);
       merged.assign(left).append(right);
@@ -118,7 +121,9 @@ class GgufReader final {
       const auto whole = impl_->vocabulary->find(merged);
       if (!a || !b || !whole) {
         return wrong("merges", "merge {} is {:?}, but {:?} is no token", i, printable(text),
-                     printable(!a ? left : !b ? right : std::string_view(merged)));
+                     printable(!a   ? left
+                               : !b ? right
+                                    : std::string_view(merged)));
       }
       out.put(*a, *b, static_cast<uint32_t>(i), *whole);
     }
@@ -128,7 +133,8 @@ class GgufReader final {
   Status build_scored() {
     const auto* scores = file_.find_floats("tokenizer.ggml.scores");
     if (scores == nullptr) return wrong("scores", "missing");
-    if (scores->size() != tokens_->size()) return wrong("scores", "{} values for {} tokens", scores->size(), tokens_->size());
+    if (scores->size() != tokens_->size())
+      return wrong("scores", "{} values for {} tokens", scores->size(), tokens_->size());
     add_bos_ = true;
     BpeConfig config;
     config.byte_fallback = true;
@@ -138,10 +144,11 @@ class GgufReader final {
     for (size_t id = 0; id < tokens_->size(); ++id) {
       const std::string& token = (*tokens_)[id];
       const int value = types_[id] == Type::kByte ? byte_token_value(token) : -1;
-      if (types_[id] == Type::kByte && value < 0) return wrong("tokens", "byte token {} is {:?}, expected <0xHH>", id, token);
+      if (types_[id] == Type::kByte && value < 0)
+        return wrong("tokens", "byte token {} is {:?}, expected <0xHH>", id, token);
       if (value >= 0) config.byte_ids[static_cast<size_t>(value)] = static_cast<int32_t>(id);
       if (types_[id] == Type::kNormal) scored.push_back({token, static_cast<int32_t>(id), (*scores)[id]});
-      set_bytes(id, value >= 0                      ? std::string(1, static_cast<char>(value))
+      set_bytes(id, value >= 0                    ? std::string(1, static_cast<char>(value))
                     : types_[id] == Type::kNormal ? with_spaces(token)
                                                   : token);
     }
@@ -186,8 +193,10 @@ class GgufReader final {
     for (const auto& id : {impl_->bos_id, impl_->eos_id, turn_end}) {
       if (id && types_[static_cast<size_t>(*id)] == Type::kNormal) types_[static_cast<size_t>(*id)] = Type::kControl;
     }
-    if (impl_->bos_id && file_.find_bool("tokenizer.ggml.add_bos_token").value_or(add_bos_)) impl_->prefix_ids = {*impl_->bos_id};
-    if (impl_->eos_id && file_.find_bool("tokenizer.ggml.add_eos_token").value_or(false)) impl_->suffix_ids = {*impl_->eos_id};
+    if (impl_->bos_id && file_.find_bool("tokenizer.ggml.add_bos_token").value_or(add_bos_))
+      impl_->prefix_ids = {*impl_->bos_id};
+    if (impl_->eos_id && file_.find_bool("tokenizer.ggml.add_eos_token").value_or(false))
+      impl_->suffix_ids = {*impl_->eos_id};
     return {};
   }
 

@@ -33,8 +33,9 @@ Status read_added_tokens(const Field& field, const StringTable& vocabulary, std:
     const auto known = vocabulary.find(token.content);
     const bool taken = vocabulary.has(token.id) && vocabulary.at(token.id) != token.content;
     if ((known && *known != token.id) || taken) {
-      return error(StatusCode::kDataLoss, "{}: {:?} has id {}, but in the vocabulary {}", field.at(i).where(), token.content,
-                   token.id, taken ? fmt::format("that is {:?}", vocabulary.at(token.id)) : fmt::format("it is {}", *known));
+      return error(StatusCode::kDataLoss, "{}: {:?} has id {}, but in the vocabulary {}", field.at(i).where(),
+                   token.content, token.id,
+                   taken ? fmt::format("that is {:?}", vocabulary.at(token.id)) : fmt::format("it is {}", *known));
     }
     out.push_back(std::move(token));
   }
@@ -57,7 +58,8 @@ Expected<std::unique_ptr<TokenizerImpl>> build(const Field& root) {
   LOCKSTEP_RETURN_IF_ERROR(read_normalizer(root.at("normalizer"), impl->normalizers));
   LOCKSTEP_RETURN_IF_ERROR(read_pre_tokenizer(root.at("pre_tokenizer"), impl->pre_tokenizers, byte_level));
   LOCKSTEP_ASSIGN_OR_RETURN(const DecoderRules rules, read_decoder(root.at("decoder")));
-  if (rules.byte_level != byte_level) return root.at("decoder").unsupported("ByteLevel must be in pre_tokenizer and decoder, or in none");
+  if (rules.byte_level != byte_level)
+    return root.at("decoder").unsupported("ByteLevel must be in pre_tokenizer and decoder, or in none");
   LOCKSTEP_RETURN_IF_ERROR(read_post_processor(root.at("post_processor"), impl->prefix_ids, impl->suffix_ids));
   LOCKSTEP_RETURN_IF_ERROR(read_model(root.at("model"), byte_level, *impl));
   LOCKSTEP_RETURN_IF_ERROR(read_added_tokens(root.at("added_tokens"), *impl->vocabulary, added));
@@ -73,7 +75,8 @@ Expected<std::string> read_file(const std::filesystem::path& path) {
   std::error_code code;
   const uintmax_t size = std::filesystem::file_size(path, code);
   if (code) return error(StatusCode::kNotFound, "{}: {}", path.string(), code.message());
-  if (size > kMaxFileBytes) return error(StatusCode::kDataLoss, "{}: {} bytes, at most {}", path.string(), size, kMaxFileBytes);
+  if (size > kMaxFileBytes)
+    return error(StatusCode::kDataLoss, "{}: {} bytes, at most {}", path.string(), size, kMaxFileBytes);
   std::ifstream file(path, std::ios::binary);
   std::string text(size, '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(size))) {

@@ -18,8 +18,8 @@ struct NormalizedText {
   std::vector<ByteRange> literal;
 };
 
-/// Copies a text with changes, then moves the literal ranges. A range that shares a byte with a replaced stretch takes in
-/// all of its replacement, so literal text never becomes control text.
+/// Copies a text with changes, then moves the literal ranges. A range that shares a byte with a replaced stretch takes
+/// in all of its replacement, so literal text never becomes control text.
 class Rewriter final {
  public:
   explicit Rewriter(NormalizedText& target) : target_(target) {}

@@ -49,7 +49,9 @@ class Cutter final {
 
   void part(size_t begin, size_t end, bool is_match) {
     switch (behavior_) {
-      case SplitBehavior::kIsolated: push(begin, end); break;
+      case SplitBehavior::kIsolated:
+        push(begin, end);
+        break;
       case SplitBehavior::kRemoved:
         if (!is_match) push(begin, end);
         break;
@@ -229,7 +231,9 @@ class PrefixSpace final : public PreTokenizer {
 class Metaspace final : public PreTokenizer {
  public:
   Metaspace(std::string replacement, PrependScheme prepend, bool split)
-      : replacement_(std::move(replacement)), prepend_(prepend), split_(replacement_, SplitBehavior::kMergedWithNext, false),
+      : replacement_(std::move(replacement)),
+        prepend_(prepend),
+        split_(replacement_, SplitBehavior::kMergedWithNext, false),
         splits_(split) {}
 
   Status split(Pieces& pieces) const override {
@@ -264,7 +268,8 @@ Expected<std::unique_ptr<const PreTokenizer>> make_plain_regex_split(std::string
   return std::make_unique<RegexSplit>(std::move(compiled), behavior, invert);
 }
 
-Expected<std::unique_ptr<const PreTokenizer>> make_regex_split(std::string_view regex, SplitBehavior behavior, bool invert) {
+Expected<std::unique_ptr<const PreTokenizer>> make_regex_split(std::string_view regex, SplitBehavior behavior,
+                                                               bool invert) {
   const auto known = known_word_pattern(regex);
   // These patterns match all of the text, so isolating matches and removing what is between them are the same.
   const bool isolates = (behavior == SplitBehavior::kIsolated) || (behavior == SplitBehavior::kRemoved && invert);
@@ -277,7 +282,8 @@ std::unique_ptr<const PreTokenizer> make_string_split(std::string pattern, Split
 }
 
 std::unique_ptr<const PreTokenizer> make_digits(bool individual) {
-  return std::make_unique<CategorySplit>(kNumber, 0, individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous);
+  return std::make_unique<CategorySplit>(kNumber, 0,
+                                         individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous);
 }
 
 std::unique_ptr<const PreTokenizer> make_punctuation(SplitBehavior behavior) {

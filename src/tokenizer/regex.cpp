@@ -25,15 +25,16 @@ std::string message_of(int code) {
 }  // namespace
 
 Expected<std::shared_ptr<const Regex>> Regex::compile(std::string_view pattern) {
-  if (pattern.size() > kMaxPattern) return invalid_argument("a regex of {} bytes, at most {}", pattern.size(), kMaxPattern);
+  if (pattern.size() > kMaxPattern)
+    return invalid_argument("a regex of {} bytes, at most {}", pattern.size(), kMaxPattern);
   if (!is_valid_utf8(pattern)) return invalid_argument("a regex that is not UTF-8");
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string translated, translate_regex(pattern));
   int code = 0;
   PCRE2_SIZE offset = 0;
   // Ruby syntax: ^ and $ are about lines.
-  pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                                       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset,
-                                       nullptr);
+  pcre2_code* compiled =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset, nullptr);
   if (compiled == nullptr) return invalid_argument("regex {:?}: {}", pattern, message_of(code));
   pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);  // where there is no JIT, matching is slower
   return std::shared_ptr<const Regex>(new Regex(compiled));
@@ -55,8 +56,8 @@ RegexMatcher::~RegexMatcher() {
 Expected<RegexMatch> RegexMatcher::find(std::string_view subject, size_t from) {
   auto* data = static_cast<pcre2_match_data*>(match_data_);
   const auto match = [&] {
-    return pcre2_match(static_cast<pcre2_code*>(regex_.code_), reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(),
-                       from, PCRE2_NO_UTF_CHECK, data, static_cast<pcre2_match_context*>(context_));
+    return pcre2_match(static_cast<pcre2_code*>(regex_.code_), reinterpret_cast<PCRE2_SPTR>(subject.data()),
+                       subject.size(), from, PCRE2_NO_UTF_CHECK, data, static_cast<pcre2_match_context*>(context_));
   };
   int result = match();
   if (result == PCRE2_ERROR_JIT_STACKLIMIT && context_ == nullptr) {

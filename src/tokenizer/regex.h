@@ -45,7 +45,7 @@ class RegexMatcher final {
  private:
   const Regex& regex_;
   void* match_data_;
-  void* context_ = nullptr;    // made when the default JIT stack (32 KB) was too small
+  void* context_ = nullptr;  // made when the default JIT stack (32 KB) was too small
   void* jit_stack_ = nullptr;
 };
 

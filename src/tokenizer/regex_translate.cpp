@@ -97,18 +97,46 @@ class Translator {
     const std::string_view escape_text = in_.substr(pos_, 2);
     pos_ += 2;
     switch (kind) {
-      case 's': put(kSpace, false); return {};
-      case 'S': put(kSpace, true); return {};
-      case 'd': put(categories(kCNd), false); return {};
-      case 'D': put(categories(kCNd), true); return {};
-      case 'w': put(kWord, false); return {};
-      case 'W': put(kWord, true); return {};
-      case 'p': return property(false);
-      case 'P': return property(true);
-      case 'u': return code_point();
-      case 'h': case 'H': case 'R': case 'X': case 'K': case 'G': case 'C': case 'g': case 'k': case 'N': case 'Q': case 'E':
+      case 's':
+        put(kSpace, false);
+        return {};
+      case 'S':
+        put(kSpace, true);
+        return {};
+      case 'd':
+        put(categories(kCNd), false);
+        return {};
+      case 'D':
+        put(categories(kCNd), true);
+        return {};
+      case 'w':
+        put(kWord, false);
+        return {};
+      case 'W':
+        put(kWord, true);
+        return {};
+      case 'p':
+        return property(false);
+      case 'P':
+        return property(true);
+      case 'u':
+        return code_point();
+      case 'h':
+      case 'H':
+      case 'R':
+      case 'X':
+      case 'K':
+      case 'G':
+      case 'C':
+      case 'g':
+      case 'k':
+      case 'N':
+      case 'Q':
+      case 'E':
         return refuse(escape_text);
-      default: out_.append(escape_text); return {};
+      default:
+        out_.append(escape_text);
+        return {};
     }
   }
 
@@ -128,7 +156,8 @@ class Translator {
     for (const char c : name) {
       if (std::isalpha(static_cast<unsigned char>(c)) == 0 && c != '_') return refuse("\\p{" + std::string(name) + "}");
     }
-    const std::string body = name == "Han" ? std::string(kHan) : fmt::format("\\p{{sc:{}}}{}", name, newer_in_script(name));
+    const std::string body =
+        name == "Han" ? std::string(kHan) : fmt::format("\\p{{sc:{}}}{}", name, newer_in_script(name));
     if (in_class_ && negated) return refuse("a negated script in a class");
     out_ += in_class_ ? body : fmt::format("[{}{}]", negated ? "^" : "", body);
     return {};

@@ -28,10 +28,10 @@ constexpr std::array<Kind, 128> make_ascii_kinds() {
   std::array<Kind, 128> kinds{};
   for (unsigned c = 0; c < 128; ++c) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    kinds[c] = letter                               ? Kind::kLetter
-               : (c >= '0' && c <= '9')             ? Kind::kNumber
-               : (c == ' ' || (c >= 9 && c <= 13))  ? Kind::kSpace
-                                                    : Kind::kOther;
+    kinds[c] = letter                              ? Kind::kLetter
+               : (c >= '0' && c <= '9')            ? Kind::kNumber
+               : (c == ' ' || (c >= 9 && c <= 13)) ? Kind::kSpace
+                                                   : Kind::kOther;
   }
   return kinds;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The splitting patterns of the common models by hand: 5 to 10 times as fast as the regex, and tested to be equal to it.
+// The splitting patterns of the common models by hand: 5 to 10 times as fast as the regex, and tested to be equal to
+// it.
 #pragma once
 
 #include <optional>

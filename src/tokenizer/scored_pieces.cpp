@@ -10,7 +10,8 @@
 namespace lockstep::tokenizer {
 namespace {
 
-constexpr size_t kMaxPieceBytes = 1024;  // SentencePiece trains 16 characters; the cuts of a piece cost its length squared
+constexpr size_t kMaxPieceBytes =
+    1024;  // SentencePiece trains 16 characters; the cuts of a piece cost its length squared
 
 struct Merge {
   int32_t left, right, whole;
@@ -23,9 +24,11 @@ Status merges_from_scores(std::span<const ScoredPiece> pieces, StringTable& by_t
   std::vector<double> scores;
   for (const ScoredPiece& piece : pieces) {
     if (piece.text.size() > kMaxPieceBytes) {
-      return error(StatusCode::kUnsupported, "token {} has {} bytes, at most {}", piece.id, piece.text.size(), kMaxPieceBytes);
+      return error(StatusCode::kUnsupported, "token {} has {} bytes, at most {}", piece.id, piece.text.size(),
+                   kMaxPieceBytes);
     }
-    if (!std::isfinite(piece.score)) return error(StatusCode::kDataLoss, "the score of token {} is {}", piece.id, piece.score);
+    if (!std::isfinite(piece.score))
+      return error(StatusCode::kDataLoss, "the score of token {} is {}", piece.id, piece.score);
     LOCKSTEP_RETURN_IF_ERROR(by_text.add(piece.id, piece.text));
     scores.push_back(piece.score);
   }

@@ -18,9 +18,9 @@ struct ScoredPiece {
   double score;
 };
 
-/// SentencePiece merges two neighbours if together they are a piece, the piece with the highest score first. So each way
-/// to cut a piece into two pieces is a merge, with the piece's place in the order of scores as rank; equals share one.
-/// Fills `by_text` with the pieces.
+/// SentencePiece merges two neighbours if together they are a piece, the piece with the highest score first. So each
+/// way to cut a piece into two pieces is a merge, with the piece's place in the order of scores as rank; equals share
+/// one. Fills `by_text` with the pieces.
 Status merges_from_scores(std::span<const ScoredPiece> pieces, StringTable& by_text, MergeTable& merges);
 
 /// The value of a "<0xE9>" token, or -1.

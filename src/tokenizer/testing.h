@@ -49,10 +49,12 @@ inline std::vector<json> read_lines(const std::string& name) {
 /// Random text of snippets that splitting rules care about.
 inline std::string random_text(std::mt19937& random, size_t snippets) {
   static constexpr std::string_view kSnippets[] = {
-      "a",  "B",  "the", "word", "s",  "t",    "ll",  "re",   "VE",  "'",    "'S",  "1",   "22",       "333",          "4444",
-      " ",  " ",  "  ",  "   ",  "\n", "\r\n", "\t",  "\v",   ".",   ",",    "!?",  "/",   "_",        "-",            "\"",
-      "(",  "<|", "é",   "ß",    "ſ",  "中",   "の",  "한",   "ñ",   "Ⅷ",    "½",   "٣",   "\u0301",   "\u00a0",       "\u3000",
-      "\u0085", "\u2028", "\u180e", "\u200b", "\u200d", "😀", "\U00031350", "\U000105c0", "\U0001e4f0", "\u1c89", "\ufffd", "{}", "\x7f"};
+      "a",    "B",          "the",        "word",       "s",      "t",      "ll",     "re",     "VE",     "'",
+      "'S",   "1",          "22",         "333",        "4444",   " ",      " ",      "  ",     "   ",    "\n",
+      "\r\n", "\t",         "\v",         ".",          ",",      "!?",     "/",      "_",      "-",      "\"",
+      "(",    "<|",         "é",          "ß",          "ſ",      "中",     "の",     "한",     "ñ",      "Ⅷ",
+      "½",    "٣",          "\u0301",     "\u00a0",     "\u3000", "\u0085", "\u2028", "\u180e", "\u200b", "\u200d",
+      "😀",   "\U00031350", "\U000105c0", "\U0001e4f0", "\u1c89", "\ufffd", "{}",     "\x7f"};
   std::string text;
   for (size_t i = 0; i < snippets; ++i) text += kSnippets[random() % std::size(kSnippets)];
   return text;

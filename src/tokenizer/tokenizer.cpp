@@ -20,7 +20,9 @@ std::string_view TokenBytes::at(int32_t id) const {
   return std::string_view(pool_).substr(entry.offset, entry.size);
 }
 
-bool TokenBytes::is_special(int32_t id) const { return id >= 0 && id < size() && entries_[static_cast<size_t>(id)].special; }
+bool TokenBytes::is_special(int32_t id) const {
+  return id >= 0 && id < size() && entries_[static_cast<size_t>(id)].special;
+}
 
 Status TokenizerBuilder::set_added_tokens(TokenizerImpl& impl, std::vector<AddedToken>& tokens) {
   std::vector<AddedToken> raw;
@@ -68,7 +70,7 @@ void replace_invalid(NormalizedText& target) {
 }  // namespace
 
 Status TokenizerImpl::encode(std::string_view text, std::span<const ByteRange> literal, bool parse,
-                               std::vector<int32_t>& out) const {
+                             std::vector<int32_t>& out) const {
   std::vector<Segment> segments;
   if (parse) {
     raw_tokens.split(text, literal, segments);
@@ -84,7 +86,8 @@ Status TokenizerImpl::encode(std::string_view text, std::span<const ByteRange> l
       continue;
     }
     const auto [begin, end] = segment.range;
-    const std::vector<ByteRange> inner = normalized_tokens.empty() ? std::vector<ByteRange>() : clip(literal, begin, end);
+    const std::vector<ByteRange> inner =
+        normalized_tokens.empty() ? std::vector<ByteRange>() : clip(literal, begin, end);
     status = encode_plain(text.substr(begin, end - begin), inner, parse, begin == 0, *scratch, out);
     if (!status.ok()) break;
   }
@@ -92,8 +95,8 @@ Status TokenizerImpl::encode(std::string_view text, std::span<const ByteRange> l
   return status;
 }
 
-Status TokenizerImpl::encode_plain(std::string_view text, std::span<const ByteRange> literal, bool parse, bool starts_text,
-                                     EncodeScratch& scratch, std::vector<int32_t>& out) const {
+Status TokenizerImpl::encode_plain(std::string_view text, std::span<const ByteRange> literal, bool parse,
+                                   bool starts_text, EncodeScratch& scratch, std::vector<int32_t>& out) const {
   NormalizedText changed;
   bool is_changed = false;
   for (const auto& step : normalizers) {
@@ -119,7 +122,7 @@ Status TokenizerImpl::encode_plain(std::string_view text, std::span<const ByteRa
 }
 
 Status TokenizerImpl::encode_pieces(std::string_view text, bool starts_text, EncodeScratch& scratch,
-                                      std::vector<int32_t>& out) const {
+                                    std::vector<int32_t>& out) const {
   Pieces& pieces = scratch.pieces;
   pieces.reset(text, starts_text);
   for (const auto& step : pre_tokenizers) LOCKSTEP_RETURN_IF_ERROR(step->split(pieces));
@@ -187,8 +190,8 @@ Expected<std::vector<int32_t>> Tokenizer::encode_with_literal_ranges(std::string
   size_t last_end = 0;
   for (const ByteRange& range : literal) {
     if (range.begin < last_end || range.end < range.begin || range.end > text.size()) {
-      return invalid_argument("literal range {}..{} of a text of {} bytes, after one that ends at {}", range.begin, range.end,
-                              text.size(), last_end);
+      return invalid_argument("literal range {}..{} of a text of {} bytes, after one that ends at {}", range.begin,
+                              range.end, text.size(), last_end);
     }
     last_end = range.end;
   }

@@ -36,11 +36,11 @@ struct EncodeOptions {
 
 /// The texts that Tokenizer::from_json() reads; empty = that file does not exist.
 struct TokenizerJson {
-  std::string name = {};                  ///< what errors call the tokenizer.json, usually its path
-  std::string tokenizer_json = {};        ///< required
+  std::string name = {};            ///< what errors call the tokenizer.json, usually its path
+  std::string tokenizer_json = {};  ///< required
   std::string tokenizer_config_json = {};
   std::string special_tokens_map_json = {};
-  std::string chat_template_jinja = {};   ///< wins over tokenizer_config.json's chat_template
+  std::string chat_template_jinja = {};  ///< wins over tokenizer_config.json's chat_template
 };
 
 /// Immutable after load; every method is safe from many threads at once.
@@ -60,8 +60,8 @@ class Tokenizer final {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  /// Never fails for the tokenizers of common models. kResourceExhausted if an unusual pre-tokenizer regex runs into its
-  /// match limit on this text.
+  /// Never fails for the tokenizers of common models. kResourceExhausted if an unusual pre-tokenizer regex runs into
+  /// its match limit on this text.
   Expected<std::vector<int32_t>> encode(std::string_view text, EncodeOptions options = {}) const;
 
   /// The chat path (api.md, decision 1): the text is encoded once, as encode() does with parse_special, except that
@@ -86,7 +86,8 @@ class Tokenizer final {
   /// The id of an added token by its text, or of a vocabulary entry by its spelling in the file (byte-level: "Ġthe").
   std::optional<int32_t> token_to_id(std::string_view content) const;
 
-  /// Texts of bos_token, eos_token, unk_token, pad_token, ... as chat templates see them; a token that is not defined is absent.
+  /// Texts of bos_token, eos_token, unk_token, pad_token, ... as chat templates see them; a token that is not defined
+  /// is absent.
   const std::map<std::string, std::string>& special_tokens() const;
   /// The chat template's source. name "" = the default one; others are named templates such as "tool_use".
   std::optional<std::string> chat_template(std::string_view name = {}) const;

@@ -55,7 +55,7 @@ struct TokenizerImpl {
   AddedTokenMatcher normalized_tokens;  // looked for after normalisation
   PreTokenizerList pre_tokenizers;
   std::unique_ptr<const Model> model;
-  std::vector<int32_t> prefix_ids;      // the post-processor's
+  std::vector<int32_t> prefix_ids;  // the post-processor's
   std::vector<int32_t> suffix_ids;
 
   TokenBytes token_bytes;
@@ -76,7 +76,8 @@ struct TokenizerImpl {
  private:
   Status encode_plain(std::string_view text, std::span<const ByteRange> literal, bool parse, bool starts_text,
                       EncodeScratch& scratch, std::vector<int32_t>& out) const;
-  Status encode_pieces(std::string_view text, bool starts_text, EncodeScratch& scratch, std::vector<int32_t>& out) const;
+  Status encode_pieces(std::string_view text, bool starts_text, EncodeScratch& scratch,
+                       std::vector<int32_t>& out) const;
   std::unique_ptr<EncodeScratch> take_scratch() const;
   void give_back(std::unique_ptr<EncodeScratch> scratch) const;
 

@@ -22,24 +22,47 @@ struct InertRun {
 
 constexpr uint32_t kCodePoints = 0x110000;
 
-uint32_t end_of_run(size_t i) {
-  return i + 1 < std::size(kCategoryRuns) ? kCategoryRuns[i + 1].first : kCodePoints;
-}
+uint32_t end_of_run(size_t i) { return i + 1 < std::size(kCategoryRuns) ? kCategoryRuns[i + 1].first : kCodePoints; }
 
 }  // namespace
 
 std::optional<CategorySet> categories_named(std::string_view name) {
-  static constexpr std::pair<std::string_view, CategorySet> kNames[] = {
-      {"L", kLetter},       {"M", kMark},         {"N", kNumber},       {"P", kPunctuation},
-      {"S", kSymbol},       {"Z", categories(kCZs, kCZl, kCZp)},        {"C", kOther},
-      {"Lu", categories(kCLu)}, {"Ll", categories(kCLl)}, {"Lt", categories(kCLt)}, {"Lm", categories(kCLm)},
-      {"Lo", categories(kCLo)}, {"Mn", categories(kCMn)}, {"Mc", categories(kCMc)}, {"Me", categories(kCMe)},
-      {"Nd", categories(kCNd)}, {"Nl", categories(kCNl)}, {"No", categories(kCNo)}, {"Pc", categories(kCPc)},
-      {"Pd", categories(kCPd)}, {"Ps", categories(kCPs)}, {"Pe", categories(kCPe)}, {"Pi", categories(kCPi)},
-      {"Pf", categories(kCPf)}, {"Po", categories(kCPo)}, {"Sm", categories(kCSm)}, {"Sc", categories(kCSc)},
-      {"Sk", categories(kCSk)}, {"So", categories(kCSo)}, {"Zs", categories(kCZs)}, {"Zl", categories(kCZl)},
-      {"Zp", categories(kCZp)}, {"Cc", categories(kCCc, kCCcSpace)},  {"Cf", categories(kCCf)},
-      {"Co", categories(kCCo)}, {"Cn", categories(kCCn)}};
+  static constexpr std::pair<std::string_view, CategorySet> kNames[] = {{"L", kLetter},
+                                                                        {"M", kMark},
+                                                                        {"N", kNumber},
+                                                                        {"P", kPunctuation},
+                                                                        {"S", kSymbol},
+                                                                        {"Z", categories(kCZs, kCZl, kCZp)},
+                                                                        {"C", kOther},
+                                                                        {"Lu", categories(kCLu)},
+                                                                        {"Ll", categories(kCLl)},
+                                                                        {"Lt", categories(kCLt)},
+                                                                        {"Lm", categories(kCLm)},
+                                                                        {"Lo", categories(kCLo)},
+                                                                        {"Mn", categories(kCMn)},
+                                                                        {"Mc", categories(kCMc)},
+                                                                        {"Me", categories(kCMe)},
+                                                                        {"Nd", categories(kCNd)},
+                                                                        {"Nl", categories(kCNl)},
+                                                                        {"No", categories(kCNo)},
+                                                                        {"Pc", categories(kCPc)},
+                                                                        {"Pd", categories(kCPd)},
+                                                                        {"Ps", categories(kCPs)},
+                                                                        {"Pe", categories(kCPe)},
+                                                                        {"Pi", categories(kCPi)},
+                                                                        {"Pf", categories(kCPf)},
+                                                                        {"Po", categories(kCPo)},
+                                                                        {"Sm", categories(kCSm)},
+                                                                        {"Sc", categories(kCSc)},
+                                                                        {"Sk", categories(kCSk)},
+                                                                        {"So", categories(kCSo)},
+                                                                        {"Zs", categories(kCZs)},
+                                                                        {"Zl", categories(kCZl)},
+                                                                        {"Zp", categories(kCZp)},
+                                                                        {"Cc", categories(kCCc, kCCcSpace)},
+                                                                        {"Cf", categories(kCCf)},
+                                                                        {"Co", categories(kCCo)},
+                                                                        {"Cn", categories(kCCn)}};
   for (const auto& [known, set] : kNames) {
     if (known == name) return set;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a code point is, as Hugging Face's tokenizers sees it (Unicode 16). Debian's PCRE2 and utf8proc are older (14, 15).
+// What a code point is, as Hugging Face's tokenizers sees it (Unicode 16). Debian's PCRE2 and utf8proc are older (14,
+// 15).
 #pragma once
 
 #include <array>
@@ -12,8 +13,37 @@ namespace lockstep::tokenizer {
 
 /// General categories; control characters with the White_Space property have one of their own.
 enum Category : uint8_t {
-  kCLu, kCLl, kCLt, kCLm, kCLo, kCMn, kCMc, kCMe, kCNd, kCNl, kCNo, kCPc, kCPd, kCPs, kCPe, kCPi, kCPf, kCPo,
-  kCSm, kCSc, kCSk, kCSo, kCZs, kCZl, kCZp, kCCc, kCCcSpace, kCCf, kCCo, kCCs, kCCn,
+  kCLu,
+  kCLl,
+  kCLt,
+  kCLm,
+  kCLo,
+  kCMn,
+  kCMc,
+  kCMe,
+  kCNd,
+  kCNl,
+  kCNo,
+  kCPc,
+  kCPd,
+  kCPs,
+  kCPe,
+  kCPi,
+  kCPf,
+  kCPo,
+  kCSm,
+  kCSc,
+  kCSk,
+  kCSo,
+  kCZs,
+  kCZl,
+  kCZp,
+  kCCc,
+  kCCcSpace,
+  kCCf,
+  kCCo,
+  kCCs,
+  kCCn,
   kCategoryCount
 };
 
@@ -58,7 +88,8 @@ struct CodePointRange {
 /// The members of `set`, ascending. newer_only: those that Unicode 14 did not have there.
 std::vector<CodePointRange> ranges_of(CategorySet set, bool newer_only);
 
-/// True for marks and parts of compositions that came after the tables of the library's normaliser: it leaves them alone.
+/// True for marks and parts of compositions that came after the tables of the library's normaliser: it leaves them
+/// alone.
 bool is_inert_in_normalisation(char32_t code_point);
 
 }  // namespace lockstep::tokenizer

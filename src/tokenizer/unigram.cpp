@@ -73,7 +73,8 @@ void UnigramModel::encode(std::string_view piece, ModelScratch& scratch, std::ve
   auto& memory = static_cast<Scratch&>(scratch);
   find_best_path(piece, memory);
   memory.ends.clear();
-  for (auto end = static_cast<uint32_t>(piece.size()); end > 0; end = memory.best[end].begin) memory.ends.push_back(end);
+  for (auto end = static_cast<uint32_t>(piece.size()); end > 0; end = memory.best[end].begin)
+    memory.ends.push_back(end);
   std::reverse(memory.ends.begin(), memory.ends.end());
   size_t unknown_begin = 0;
   size_t unknown_end = 0;  // a run of unknown characters is put when it ends

@@ -17,10 +17,10 @@ namespace lockstep::tokenizer {
 
 struct UnigramConfig {
   std::shared_ptr<const StringTable> pieces;
-  std::vector<double> scores;             ///< by id
-  int32_t unknown_id = 0;                 ///< for a character that is in no token; neighbours become one
-  bool byte_fallback = false;             ///< unknown characters become byte tokens, if all are there
-  std::array<int32_t, 256> byte_ids{};    ///< -1 = none
+  std::vector<double> scores;           ///< by id
+  int32_t unknown_id = 0;               ///< for a character that is in no token; neighbours become one
+  bool byte_fallback = false;           ///< unknown characters become byte tokens, if all are there
+  std::array<int32_t, 256> byte_ids{};  ///< -1 = none
 };
 
 class UnigramModel final : public Model {

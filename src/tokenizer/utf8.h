@@ -44,8 +44,8 @@ inline bool is_valid_utf8(std::string_view text) { return valid_utf8_prefix(text
 /// The text must not be empty nor begin with a whole character.
 size_t invalid_utf8_size(std::string_view text, bool& truncated);
 
-/// Appends `bytes` to `out`, each fault as U+FFFD. With `keep_truncated`, bytes of an unfinished character at the end are
-/// not appended but counted in the result.
+/// Appends `bytes` to `out`, each fault as U+FFFD. With `keep_truncated`, bytes of an unfinished character at the end
+/// are not appended but counted in the result.
 size_t append_replacing_invalid(std::string& out, std::string_view bytes, bool keep_truncated);
 
 }  // namespace lockstep::tokenizer

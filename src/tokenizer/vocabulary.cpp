@@ -42,7 +42,7 @@ void StringTable::grow() {
 
 size_t StringTable::slot_of(std::string_view text) const {
   const size_t mask = slots_.size() - 1;
-  size_t slot = std::hash<std::string_view>{}(text) & mask;
+  size_t slot = std::hash<std::string_view>{}(text)&mask;
   while (slots_[slot] >= 0 && at(slots_[slot]) != text) slot = (slot + 1) & mask;
   return slot;
 }
