@@ -98,6 +98,7 @@ class World {
     if (!options_.enable_chunked_prefill) options_.max_num_batched_tokens = 64 + options_.max_num_seqs;
     options_.enable_prefix_caching = chance(75);
     options_.async_scheduling = chance(60);
+    options_.adaptive_budget = chance(50);
     options_.policy = chance(40) ? SchedulingPolicy::kPriority : SchedulingPolicy::kFcfs;
     options_.eos_token_ids = {7};
     const int64_t whole = (64 + options_.block_size - 1) / options_.block_size;

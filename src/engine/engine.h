@@ -44,6 +44,7 @@ struct EngineOptions {
   int64_t max_queued_requests = 1024;         ///< requests beyond max_num_seqs; one more is kResourceExhausted
   int64_t max_queued_tokens = 0;              ///< prompt tokens of waiting requests beyond which none is taken; 0: no limit
   bool enable_prefix_caching = true;
+  bool adaptive_budget = false;               ///< fewer prompt tokens beside decode rows, so that these keep an even pace: for serving
   bool async_scheduling = true;               ///< prepare the next step while the backend runs
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   std::vector<int32_t> eos_token_ids;         ///< end tokens of the model

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace lockstep::engine {
 namespace {
 
@@ -49,11 +51,11 @@ Status check_kv(const EngineOptions& options, const backend::Capabilities& capab
 Expected<EngineOptions> resolve(EngineOptions options, const backend::Capabilities& capabilities) {
   LOCKSTEP_RETURN_IF_ERROR(check_sizes(options, capabilities));
   LOCKSTEP_RETURN_IF_ERROR(check_kv(options, capabilities));
-  for (int32_t id : options.eos_token_ids) {
-    if (id < 0 || id >= capabilities.vocab_size) {
-      return invalid_argument("end token {} is not in the vocabulary of {}", id, capabilities.vocab_size);
-    }
-  }
+  std::erase_if(options.eos_token_ids, [&](int32_t id) {  // some checkpoints name ids that the model can't produce
+    const bool unknown = id < 0 || id >= capabilities.vocab_size;
+    if (unknown) log_warning("end token {} is not in the vocabulary of {}: ignored", id, capabilities.vocab_size);
+    return unknown;
+  });
   if (options.max_model_len == 0) options.max_model_len = capabilities.max_model_len;
   if (!options.enable_chunked_prefill) {
     options.max_num_batched_tokens = std::max(options.max_num_batched_tokens, options.max_model_len + options.max_num_seqs);
@@ -68,12 +70,12 @@ std::string to_string(const EngineOptions& options) {
   return fmt::format(
       "max-num-seqs {} max-num-batched-tokens {} long-prefill-token-threshold {} max-model-len {} block-size {} "
       "kv-cache-dtype {} num-kv-blocks {} kv-cache-memory {} memory-utilization {} max-step-width {} chunked-prefill {} "
-      "prefix-caching {} async-scheduling {} scheduling-policy {} max-queued-requests {} max-queued-tokens {} warmup {} "
+      "prefix-caching {} adaptive-budget {} async-scheduling {} scheduling-policy {} max-queued-requests {} max-queued-tokens {} warmup {} "
       "end tokens [{}]",
       options.max_num_seqs, options.max_num_batched_tokens, options.long_prefill_token_threshold, options.max_model_len,
       options.block_size, to_string(options.kv_dtype), options.num_kv_blocks, options.kv_cache_memory,
       options.memory_utilization, options.max_step_width, options.enable_chunked_prefill, options.enable_prefix_caching,
-      options.async_scheduling, options.policy == SchedulingPolicy::kFcfs ? "fcfs" : "priority",
+      options.adaptive_budget, options.async_scheduling, options.policy == SchedulingPolicy::kFcfs ? "fcfs" : "priority",
       options.max_queued_requests, options.max_queued_tokens, options.warmup_full ? "full" : "rows",
       fmt::join(options.eos_token_ids, ", "));
 }

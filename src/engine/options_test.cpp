@@ -33,6 +33,12 @@ TEST(EngineOptions, WithoutChunksTheBudgetHoldsAContextBesideFullDecodeRows) {
   EXPECT_EQ(resolved->long_prefill_token_threshold, 4096 + 16);
 }
 
+TEST(EngineOptions, EndTokensOutsideTheVocabularyAreIgnored) {
+  EngineOptions options;
+  options.eos_token_ids = {-1, 999, 1000};
+  EXPECT_THAT(resolve(options, capabilities())->eos_token_ids, testing::ElementsAre(999));
+}
+
 TEST(EngineOptions, RefusalsNameTheFlag) {
   const std::pair<const char*, std::function<void(EngineOptions&)>> refusals[] = {
       {"--max-num-seqs", [](auto& o) { o.max_num_seqs = 0; }},
@@ -47,7 +53,6 @@ TEST(EngineOptions, RefusalsNameTheFlag) {
       {"--max-step-width", [](auto& o) { o.max_step_width = 9; }},
       {"--max-queued-requests", [](auto& o) { o.max_queued_requests = -1; }},
       {"--max-queued-tokens", [](auto& o) { o.max_queued_tokens = -1; }},
-      {"end token", [](auto& o) { o.eos_token_ids = {1000}; }},
   };
   for (const auto& [flag, change] : refusals) {
     EngineOptions options;
