@@ -8,12 +8,16 @@
 namespace lockstep::scheduler {
 
 void Scheduler::admit_waiting(StepPlan& plan) {
+  int64_t skipped = 0;  // looking at a long queue of requests that wait for one prefix would take longer than the step
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Sequence& sequence = **it++;
     if (free_slots_.empty() || budget_left(plan) <= 0) return;
     const Admission admission = try_admit(sequence);
     if (admission == Admission::kStop) return;
-    if (admission == Admission::kSkip) continue;
+    if (admission == Admission::kSkip) {
+      if (++skipped >= options_.max_num_seqs) return;
+      continue;
+    }
     const bool more = it != waiting_.end() && !free_slots_.empty() && options_.enable_chunked_prefill;
     const int64_t tokens = chunk_size(sequence, more ? (budget_left(plan) + 1) / 2 : budget_left(plan));
     if (tokens > 0) append_row(plan, sequence, tokens);

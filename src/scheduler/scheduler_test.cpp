@@ -255,6 +255,43 @@ TEST(Scheduler, PriorityDecidesWhoRunsAndWhoYields) {
   driver.run();
 }
 
+TEST(Scheduler, TheLowestPriorityYieldsWhenBlocksRunOut) {
+  SchedulerOptions options = small();
+  options.policy = Policy::kPriority;
+  options.num_blocks = 7;
+  Driver driver(options);
+  request::Request low = prompt_of(34, 35);
+  low.priority = 1;
+  request::Request high = prompt_of(34, 35, 5000);
+  high.priority = 0;
+  driver.add(1, low);  // earlier, but yields
+  driver.add(2, high);
+  int64_t first_preemption = -1;
+  for (int64_t i = 0; i < 200 && driver.scheduler.has_requests(); ++i) {
+    const StepPlan& plan = driver.step();
+    if (first_preemption < 0 && driver.scheduler.stats().num_preemptions > 0) {
+      first_preemption = i;
+      ASSERT_EQ(plan.rows.size(), 1U);
+      EXPECT_EQ(plan.rows[0].request_id, 2U);
+    }
+  }
+  EXPECT_GE(first_preemption, 0);
+  driver.expect_whole(1, 34, 35);
+  driver.expect_whole(2, 34, 35);
+}
+
+TEST(Scheduler, PreemptionDoesNotThrash) {
+  SchedulerOptions options = small();
+  options.max_num_seqs = 16;
+  options.num_blocks = 24;
+  Driver driver(options);
+  for (uint64_t id = 1; id <= 30; ++id) driver.add(id, prompt_of(20, 100, static_cast<int32_t>(1000 * id)));
+  driver.run();
+  for (uint64_t id = 1; id <= 30; ++id) driver.expect_whole(id, 20, 100);
+  EXPECT_GT(driver.scheduler.stats().num_preemptions, 0);
+  EXPECT_LE(driver.scheduler.stats().num_preemptions, 3 * 30);
+}
+
 TEST(Scheduler, TheStepAheadNamesTheRowItsTokenComesFrom) {
   Driver driver(small(), 2);
   driver.add(1, prompt_of(40, 6));
