@@ -13,14 +13,15 @@ namespace {
 std::atomic<int64_t> allocations{0};
 }
 
-void* operator new(std::size_t bytes) {
+// Not inlined: the compiler would see malloc where it expects new, and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   allocations.fetch_add(1);
   void* memory = std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace lockstep::ops {
 namespace {

@@ -147,7 +147,7 @@ Expected<HeadScratch> HeadScratch::create(int threads, int64_t max_sampled, int6
   impl.vocab = vocab_size;
   impl.hidden = hidden;
   impl.threads = threads;
-  impl.stride = round_up(vocab_size, 16);
+  impl.stride = round_up(vocab_size, kKeptBlock);
   impl.tiles = ceil_div(vocab_size, kTileColumns);
   impl.pieces = ceil_div(vocab_size, kPieceIds);
   constexpr int64_t kBytesPerId = 10;

@@ -19,6 +19,8 @@ inline constexpr int64_t kTileRows =
     64;  ///< rows of a matmul piece at a time: its logits stay in the second-level cache
 inline constexpr int64_t kPieceIds =
     8192;  ///< ids of a piece of everything after the matmul. Part of the numerics: sums of exponentials
+inline constexpr int64_t kKeptBlock =
+    64;  ///< kept rows are padded to whole blocks, so that loops may read and write past their end
 inline constexpr int64_t kBuckets = 64;  ///< coarse classes of a row's ids by distance from the largest logit
 /// A masked id's logit. Processed logits are clamped to +-kLogitLimit, so nothing else gets there and nothing
 /// overflows.

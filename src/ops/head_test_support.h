@@ -19,8 +19,8 @@ struct RowParams {
   uint64_t seed = 0;
   int32_t choice = 0;
   float repetition = 1, presence = 0, frequency = 0;
-  std::vector<std::pair<int32_t, int32_t>> counts;  // id, times generated
-  std::vector<std::pair<int32_t, float>> bias;
+  std::vector<std::pair<int32_t, int32_t>> counts = {};  // id, times generated
+  std::vector<std::pair<int32_t, float>> bias = {};
   int32_t mask = -1;
   int32_t logprobs_k = -1;
 };

@@ -17,11 +17,39 @@ __extension__ using uint128 = unsigned __int128;
 
 constexpr float kWeightUnit = 0x1p40f;
 
-uint64_t to_weight(float e) { return static_cast<uint64_t>(e * kWeightUnit); }
+uint64_t to_weight(float e) { return static_cast<uint64_t>(static_cast<int64_t>(e * kWeightUnit)); }
 
-int32_t bucket_of(const RowState& row, float logit) {
-  return static_cast<int32_t>(std::min((row.max - logit) * row.bucket_scale, static_cast<float>(kBuckets - 1)));
-}
+/// Buckets of a block of logits. The limit is taken on the words of the floats, which order as they do (none is
+/// negative): the compiler makes vectors of that, and of a float minimum it makes branches, at a misprediction every
+/// few ids.
+struct BlockBuckets {
+  BlockBuckets(const RowState& row, const float* logits) {
+    const float max = row.max, scale = row.bucket_scale;
+    constexpr auto kLast = std::bit_cast<int32_t>(static_cast<float>(kBuckets - 1));
+    for (int64_t j = 0; j < kKeptBlock; ++j) {
+      const auto distance = std::bit_cast<int32_t>((max - logits[j]) * scale);
+      bucket[j] = static_cast<int32_t>(std::bit_cast<float>(distance < kLast ? distance : kLast));
+    }
+  }
+  bool any_up_to(int32_t last) const {
+    int32_t any = 0;
+    for (int64_t j = 0; j < kKeptBlock; ++j) any |= bucket[j] <= last ? 1 : 0;
+    return any != 0;
+  }
+  int32_t bucket[kKeptBlock];
+};
+
+/// Four copies of the buckets: neighbours often share one, and adding to the same word again waits for the last store.
+class BucketSums {
+ public:
+  void add(int64_t i, int32_t bucket, uint64_t amount) { sums_[i % 4][bucket] += amount; }
+  void write(uint64_t* buckets) const {
+    for (int64_t b = 0; b < kBuckets; ++b) buckets[b] = sums_[0][b] + sums_[1][b] + sums_[2][b] + sums_[3][b];
+  }
+
+ private:
+  uint64_t sums_[4][kBuckets] = {};
+};
 
 /// Unsigned words in the order of the floats; -0 and +0 are one word.
 uint32_t ordered_bits(float x) {
@@ -36,7 +64,10 @@ void fill_weights(const HeadPass& pass, const RowState& row, const float* logits
   pass.ctx.kernels->exp_array(weights, n, weights);
   if (row.min_p <= 0) return;
   // The largest logit stays whatever min_p is: there is always something to draw.
-  for (int64_t i = 0; i < n; ++i) weights[i] = weights[i] < row.min_p && logits[i] != row.max ? 0.0f : weights[i];
+  for (int64_t i = 0; i < n; ++i) {
+    const bool out = static_cast<int>(weights[i] < row.min_p) & static_cast<int>(logits[i] != row.max);
+    weights[i] = out ? 0.0f : weights[i];
+  }
 }
 
 /// First pass: the weight of a piece, or what its ids add to the buckets.
@@ -47,18 +78,24 @@ void weigh_piece(const HeadPass& pass, int64_t slot, int64_t piece) {
   const float* logits = scratch.logits_row(slot) + piece * kPieceIds;
   float* weights = scratch.weights_row(slot) + piece * kPieceIds;
   PieceResult& result = scratch.result(slot, piece);
-  result.weight = 0;
-  std::fill_n(result.buckets, kBuckets, uint64_t{0});
-  if (row.choice == Choice::kDrawOfTopK) {
-    for (int64_t i = 0; i < n; ++i) result.buckets[bucket_of(row, logits[i])] += logits[i] != kMaskedOut ? 1 : 0;
+  if (row.choice != Choice::kDrawOfTopK) fill_weights(pass, row, logits, n, weights);
+  if (row.choice == Choice::kDraw) {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += to_weight(weights[i]);
+    result.weight = sum;
     return;
   }
-  fill_weights(pass, row, logits, n, weights);
-  if (row.choice == Choice::kDraw) {
-    for (int64_t i = 0; i < n; ++i) result.weight += to_weight(weights[i]);
-  } else {
-    for (int64_t i = 0; i < n; ++i) result.buckets[bucket_of(row, logits[i])] += to_weight(weights[i]);
+  const bool count = row.choice == Choice::kDrawOfTopK;
+  BucketSums sums;
+  for (int64_t first = 0; first < n; first += kKeptBlock) {
+    const BlockBuckets block(row, logits + first);
+    const int64_t size = std::min(kKeptBlock, n - first);
+    for (int64_t j = 0; j < size; ++j) {
+      const uint64_t amount = count ? uint64_t{logits[first + j] != kMaskedOut} : to_weight(weights[first + j]);
+      sums.add(j, block.bucket[j], amount);
+    }
   }
+  sums.write(result.buckets);
 }
 
 /// top_p of a total weight, at least 1: the candidates are the fewest whose weight reaches it.
@@ -97,11 +134,17 @@ void compact_piece(const HeadPass& pass, int64_t slot, int64_t piece) {
   uint16_t* ids = scratch.candidate_ids_row(slot) + piece * kPieceIds;
   const bool weighed = row.choice == Choice::kDrawOfTopP;
   int64_t count = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    if (bucket_of(row, logits[i]) > row.last_bucket || logits[i] == kMaskedOut) continue;
-    logits[count] = logits[i];
-    if (weighed) weights[count] = weights[i];
-    ids[count++] = static_cast<uint16_t>(i);
+  for (int64_t first = 0; first < n; first += kKeptBlock) {
+    const BlockBuckets block(row, logits + first);
+    if (!block.any_up_to(row.last_bucket)) continue;
+    const int64_t size = std::min(kKeptBlock, n - first);
+    for (int64_t j = 0; j < size; ++j) {  // without a branch: count never passes first + j
+      const float logit = logits[first + j];
+      logits[count] = logit;
+      weights[count] = weights[first + j];
+      ids[count] = static_cast<uint16_t>(first + j);
+      count += static_cast<int64_t>(block.bucket[j] <= row.last_bucket) & static_cast<int64_t>(logit != kMaskedOut);
+    }
   }
   if (!weighed) fill_weights(pass, row, logits, count, weights);
   scratch.result(slot, piece).candidates = count;

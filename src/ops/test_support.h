@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
@@ -128,9 +129,8 @@ inline Source random_source(DType dtype, int64_t n, int64_t k, uint32_t seed) {
 
 inline Matrix pack(const Context& ctx, const Source& source, kernels::WeightFormat format) {
   auto builder = MatrixBuilder::create(format, source.n, source.k, "test matrix");
-  EXPECT_TRUE(builder.has_value());
-  const Status status = builder->add_rows(ctx, 0, source.dtype, source.rows(0, source.n));
-  EXPECT_TRUE(status.ok()) << status.to_string();
+  LOCKSTEP_CHECK(builder.has_value());
+  LOCKSTEP_CHECK(builder->add_rows(ctx, 0, source.dtype, source.rows(0, source.n)).ok());
   return std::move(*builder).finish();
 }
 
