@@ -191,7 +191,7 @@ Value slice_text(Budget& budget, const Text& text, const Value& start, const Val
 }  // namespace
 
 std::optional<Value> find_attribute(Runtime& runtime, const Value& object, std::string_view name) {
-  if (name.starts_with("__") && name.ends_with("__")) return unsafe(object, name);
+  if (!object.is_undefined() && name.starts_with("__") && name.ends_with("__")) return unsafe(object, name);
   switch (object.kind()) {
     case Kind::kUndefined:
       fail("{}", object.undefined_message());

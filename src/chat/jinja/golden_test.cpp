@@ -1,46 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates with the output of the real jinja2, as transformers sets it up.
+// Templates with the output of the real jinja2 3.1.6, as transformers sets it up.
 #include <gtest/gtest.h>
 
-#include <fstream>
-
-#include "chat/jinja/template.h"
+#include "chat/jinja/test_cases.h"
 
 namespace lockstep::chat::jinja {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<Json> read_lines(const std::string& path) {
-  std::ifstream file(std::string(LOCKSTEP_SOURCE_DIR) + path);
-  std::vector<Json> cases;
-  for (std::string line; std::getline(file, line);) cases.push_back(Json::parse(line));
-  return cases;
+std::vector<Variable> variables_of(const Json& context) {
+  std::vector<Variable> variables;
+  for (const auto& [name, value] : context.items()) variables.push_back({name, value, /*request_born=*/true});
+  return variables;
 }
 
-/// Renders each case; it must give the output, or an error where jinja2 has one.
-void check(const std::string& path, size_t expected_count) {
-  const auto cases = read_lines(path);
-  ASSERT_EQ(cases.size(), expected_count);
-  const auto now = parse_clock_time("2025-07-26T14:05:09");
-  ASSERT_TRUE(now);
-  for (const auto& test : cases) {
-    const std::string source = test["template"];
-    std::vector<Variable> variables;
-    for (const auto& [name, value] : test["context"].items()) variables.push_back({name, value, true});
-    auto rendered =
-        Template::parse(source).and_then([&](const Template& parsed) { return parsed.render(variables, *now); });
-    if (test.contains("error")) {
-      EXPECT_FALSE(rendered) << source << "\nshould fail: " << test["error"];
-    } else if (!rendered) {
-      ADD_FAILURE() << source << "\n" << rendered.error().to_string();
-    } else {
-      EXPECT_EQ(rendered->text, test["output"].get<std::string>()) << source;
+/// The case must give its output, or an error where jinja2 has one.
+void check(const std::string& source, const Json& context, const Json& test) {
+  const auto parsed = Template::parse(source);
+  const Expected<Rendered> rendered =
+      parsed ? parsed->render(variables_of(context), golden_time()) : Expected<Rendered>(unexpected(parsed.error()));
+  if (test.contains("error")) {
+    EXPECT_FALSE(rendered) << source << "\nshould fail with " << test["error"] << "\ngave " << rendered->text;
+    if (!rendered) {
+      EXPECT_EQ(rendered.error().message().substr(0, 5), "line ") << source;
     }
+  } else if (!rendered) {
+    ADD_FAILURE() << source << "\n" << rendered.error().to_string();
+  } else {
+    EXPECT_EQ(rendered->text, test["output"].get<std::string>()) << source << "\n" << test.dump();
   }
 }
 
-TEST(JinjaGolden, EveryCase) { check("/tests/data/golden/jinja/cases.jsonl", 154); }
+TEST(JinjaGolden, EveryCase) {
+  const auto cases = read_test_lines("/tests/data/golden/jinja/cases.jsonl");
+  ASSERT_EQ(cases.size(), 154u);
+  for (const auto& test : cases) check(test["template"], test["context"], test);
+}
+
+TEST(JinjaGolden, DetailsOfTheLanguage) {
+  const Json inputs = Json::parse(read_test_file("/tests/data/jinja_idioms/inputs.json"));
+  const auto cases = read_test_lines("/tests/data/jinja_idioms/semantics.jsonl");
+  ASSERT_GT(cases.size(), 200u);
+  for (const auto& test : cases) check(test["template"], inputs["values"], test);
+}
+
+TEST(JinjaGolden, IdiomsOfPublishedTemplates) {
+  const Json inputs = Json::parse(read_test_file("/tests/data/jinja_idioms/inputs.json"));
+  const auto cases = read_test_lines("/tests/data/jinja_idioms/idioms.jsonl");
+  ASSERT_EQ(cases.size(), 900u);
+  for (const auto& test : cases) {
+    Json context = {{"messages", inputs["chats"][test["chat"].get<std::string>()]},
+                    {"tools", nullptr},
+                    {"documents", nullptr},
+                    {"add_generation_prompt", false},
+                    {"bos_token", "<s>"},
+                    {"eos_token", "</s>"}};
+    context.update(inputs["extras"][test["extra"].get<size_t>()]);
+    check(read_test_file("/tests/data/jinja_idioms/" + test["file"].get<std::string>()), context, test);
+  }
+}
 
 }  // namespace
 }  // namespace lockstep::chat::jinja

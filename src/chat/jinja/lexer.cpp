@@ -112,12 +112,15 @@ class Lexer {
       add_data(stripped_end(tag, sign, /*may_lstrip=*/true));
       return move_to(end);
     }
-    fail_here("Missing end of raw directive");
+    if (pos_ < text_.size()) fail_here("Missing end of raw directive");  // jinja2 lets it pass at the very end
   }
 
   void lex_comment() {
     const size_t close = text_.find("#}", pos_);
-    if (close == std::string::npos) fail_here("Missing end of comment tag");
+    if (close == std::string::npos) {
+      if (pos_ < text_.size()) fail_here("Missing end of comment tag");
+      return;  // jinja2 lets it pass at the very end
+    }
     const size_t end = close > pos_ && (text_[close - 1] == '-' || text_[close - 1] == '+') ? close - 1 : close;
     move_to(tag_end(end, '#'));
   }

@@ -46,7 +46,7 @@ class Parser {
 
   // Expressions (parser_expressions.cpp).
   ExpressionPtr parse_expression();
-  ExpressionPtr parse_tuple(bool with_conditional, std::string_view end_name = {}, bool in_parentheses = false);
+  ExpressionPtr parse_tuple(bool with_conditional, bool in_parentheses = false);
   ExpressionPtr parse_conditional();
   ExpressionPtr parse_logical(bool is_and);
   ExpressionPtr parse_not();

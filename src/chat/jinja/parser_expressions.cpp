@@ -41,13 +41,12 @@ constexpr std::array<Symbol<BinaryOperator>, 1> kPowers = {{{"**", BinaryOperato
 
 ExpressionPtr Parser::parse_expression() { return parse_conditional(); }
 
-ExpressionPtr Parser::parse_tuple(bool with_conditional, std::string_view end_name, bool in_parentheses) {
+ExpressionPtr Parser::parse_tuple(bool with_conditional, bool in_parentheses) {
   auto tuple = make<SequenceDisplay>(current().line);
   tuple->is_tuple = true;
-  const auto at_end = [this, end_name] {
+  const auto at_end = [this] {
     const Token& token = current();
-    return token.type == TokenType::kVariableEnd || token.type == TokenType::kBlockEnd || token.is_operator(")") ||
-           (!end_name.empty() && token.is_name(end_name));
+    return token.type == TokenType::kVariableEnd || token.type == TokenType::kBlockEnd || token.is_operator(")");
   };
   bool comma = false;
   while (true) {
@@ -211,7 +210,7 @@ ExpressionPtr Parser::parse_primary() {
   if (!token.is_operator("(")) fail_here(fmt::format("unexpected '{}'", token.describe()));
   const Nesting nesting(*this);
   take();
-  ExpressionPtr node = parse_tuple(/*with_conditional=*/true, {}, /*in_parentheses=*/true);
+  ExpressionPtr node = parse_tuple(/*with_conditional=*/true, /*in_parentheses=*/true);
   expect_operator(")");
   return node;
 }

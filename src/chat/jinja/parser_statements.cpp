@@ -120,7 +120,7 @@ StatementPtr Parser::parse_for() {
   node->loop_name = intern("loop");
   node->target = parse_target(/*allow_attribute=*/false);
   expect_name("in");
-  node->iterable = parse_tuple(/*with_conditional=*/false, "recursive");
+  node->iterable = parse_tuple(/*with_conditional=*/false);
   if (skip_name("if")) node->condition = parse_expression();
   node->recursive = skip_name("recursive");
   ++loops_;
@@ -309,14 +309,11 @@ Target Parser::parse_target_item(bool allow_attribute) {
   return target;
 }
 
-/// A name, or several with commas between them (a tuple; one name and a comma is a tuple of one).
+/// A name, or several with commas between them (a tuple; one name and a comma at the tag's end is one of one).
 Target Parser::parse_target(bool allow_attribute) {
   Target tuple;
   tuple.line = current().line;
-  const auto at_end = [this] {
-    return current().type == TokenType::kBlockEnd || current().is_operator("=") || current().is_operator(")") ||
-           current().is_name("in") || current().is_operator("|");
-  };
+  const auto at_end = [this] { return current().type == TokenType::kBlockEnd || current().is_operator(")"); };
   do {
     if (!tuple.items.empty() && at_end()) return tuple;
     tuple.items.push_back(parse_target_item(allow_attribute));

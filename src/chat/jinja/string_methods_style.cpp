@@ -64,7 +64,9 @@ Value title_method(Runtime& runtime, const Text& self, const Args& args) {
 }
 Value swapcase_method(Runtime& runtime, const Text& self, const Args& args) {
   const Arguments given("swapcase", args, {});
-  return map_case(runtime, self, [](char32_t c, bool) { return is_upper(c) ? Case::kLower : Case::kUpper; });
+  return map_case(runtime, self, [](char32_t c, bool) {
+    return is_upper(c) ? Case::kLower : is_title(c) ? Case::kTitle : Case::kUpper;
+  });
 }
 
 Value pad_method(Runtime& runtime, const Text& self, const Args& args, bool left, bool right) {
