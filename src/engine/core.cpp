@@ -142,6 +142,7 @@ request::Event Core::make_event(const Outcome& outcome, Record& record, const St
   event.error = outcome.error;
   event.num_cached_tokens = outcome.num_cached_tokens;
   event.seed = record.seed;
+  event.queue_s = outcome.queue_s;
   return event;
 }
 

@@ -346,6 +346,12 @@ TEST_P(CoreTest, CancelDeadlineAndShutDown) {
   EXPECT_EQ(reasons_[deadline], FinishReason::kDeadline);
   EXPECT_EQ(reasons_[cancelled], FinishReason::kCancelled);
   EXPECT_EQ(core_->stats().num_running, 1);
+  EXPECT_EQ(events_[last].front().queue_s, 0.0);
+  now_ = 7.0;
+  const uint64_t late = add(requests_[last]);
+  now_ = 9.5;
+  while (events_[late].empty()) core_->step();
+  EXPECT_EQ(events_[late].front().queue_s, 2.5);
   core_->shut_down();
   EXPECT_EQ(reasons_[last], FinishReason::kCancelled);
   EXPECT_FALSE(core_->busy());

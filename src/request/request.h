@@ -55,6 +55,7 @@ struct Event {
   Status error;                                 ///< set with kError
   int64_t num_cached_tokens = 0;                ///< prompt tokens that came from the prefix cache
   uint64_t seed = 0;
+  double queue_s = 0;                           ///< seconds from submit to the first step it was in
 };
 
 /// Input of Engine::submit.

@@ -74,6 +74,7 @@ void Scheduler::start(Sequence& sequence) {
   sequence.tokens.reserve(static_cast<size_t>(sequence.num_prompt + sequence.sampling.max_tokens));
   if (sequence.num_cached < 0) {
     sequence.num_cached = sequence.num_computed;
+    sequence.queue_s = now_ - sequence.arrived_at;
     if (cache_.prefix_caching()) prefix_queries_ += sequence.num_prompt;
     prefix_hits_ += sequence.num_cached;
   }

@@ -69,6 +69,7 @@ struct Outcome {
   request::FinishReason finish_reason = request::FinishReason::kNone;
   Status error;                  ///< with kError
   int64_t num_cached_tokens = 0; ///< prompt tokens that the prefix cache gave
+  double queue_s = 0;            ///< from add() to the first schedule() that took it
 };
 
 }  // namespace lockstep::scheduler

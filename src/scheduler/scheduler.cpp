@@ -54,6 +54,7 @@ void Scheduler::add(uint64_t id, request::Request request, uint64_t seed, double
   sequence->tokens = std::move(request.prompt_token_ids);
   sequence->sampling = std::move(request.sampling);
   if (!request.cache_salt.empty()) sequence->salt = std::make_shared<const std::string>(std::move(request.cache_salt));
+  sequence->arrived_at = now;
   if (request.timeout_s) {
     sequence->deadline = now + *request.timeout_s;
     deadlines_.emplace(sequence->deadline, id);
@@ -73,6 +74,7 @@ void Scheduler::expire(double now) {
 
 const StepPlan& Scheduler::schedule(double now) {
   expire(now);
+  now_ = now;
   StepPlan& plan = plans_[next_plan_];
   plan.rows.clear();
   plan.num_decode_rows = 0;

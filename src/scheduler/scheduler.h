@@ -148,6 +148,7 @@ class Scheduler final {
   std::vector<Sequence*> growing_;  // scratch of grow_chunks
   using Deadline = std::pair<double, uint64_t>;
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
+  double now_ = 0;                  // of the last schedule()
   PrefillPacer pacer_;
   int64_t chunk_tokens_ = 0;        // for chunks of the step being planned, in all
   int64_t token_limit_ = 0;         // for the step being planned

@@ -81,6 +81,7 @@ Outcome& Scheduler::add_outcome(const Sequence& sequence, int32_t row) {
   outcome.request_id = sequence.id;
   outcome.row = row;
   outcome.prompt_done = sequence.prompt_done;
+  outcome.queue_s = sequence.queue_s;
   outcome.num_cached_tokens = std::max<int64_t>(0, sequence.num_cached);
   return outcome;
 }

@@ -20,6 +20,8 @@ struct Sequence {
   uint64_t seed = 0;
   kv::Salt salt;
   double deadline = std::numeric_limits<double>::infinity();
+  double arrived_at = 0;
+  double queue_s = 0;         ///< until the first admission
 
   std::vector<int32_t> tokens;        ///< prompt and known generated tokens
   int64_t num_prompt = 0;
