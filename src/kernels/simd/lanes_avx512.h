@@ -42,7 +42,7 @@ LOCKSTEP_INLINE Lanes keep_first(Lanes x, int64_t n, Lanes fill) { return {_mm51
 LOCKSTEP_INLINE uint32_t equal_mask(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ); }
 
 LOCKSTEP_INLINE __m256 low_half(__m512 x) { return _mm512_castps512_ps256(x); }
-LOCKSTEP_INLINE __m256 high_half(__m512 x) { return _mm512_extractf32x8_ps(x, 1); }
+LOCKSTEP_INLINE __m256 high_half(__m512 x) { return _mm256_castsi256_ps(_mm512_extracti64x4_epi64(_mm512_castps_si512(x), 1)); }
 LOCKSTEP_INLINE float sum_tree16(Lanes x) {
   const __m256 eight = _mm256_add_ps(low_half(x.v), high_half(x.v));
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pack.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/half.h"
+#include "kernels/kernel_cases.h"
+
+namespace lockstep::kernels {
+namespace {
+
+constexpr SourceType kSources[] = {SourceType::kF32, SourceType::kF16, SourceType::kBF16, SourceType::kQ8_0, SourceType::kQ4_0, SourceType::kQ4_1};
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16, WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+
+bool is_blocks(SourceType source) { return source >= SourceType::kQ8_0; }
+
+/// n rows of random bytes that are finite in every type: exponents are kept small.
+std::vector<std::byte> random_rows(SourceType source, int64_t n, int64_t k) {
+  CaseValues values(9);
+  std::vector<std::byte> rows(static_cast<size_t>(n * source_row_bytes(source, k)));
+  for (std::byte& b : rows) b = std::byte(values.word() & 0xffu);
+  const size_t header = source == SourceType::kQ4_1 ? 4 : 2;
+  for (int64_t i = 0; i < n * (is_blocks(source) ? k / kGroup : k); ++i) {
+    std::byte* at = rows.data() + static_cast<size_t>(i) * static_cast<size_t>(source_row_bytes(source, is_blocks(source) ? kGroup : 1));
+    if (source == SourceType::kF32) at[3] &= std::byte(0xbf);
+    if (source == SourceType::kBF16) at[1] &= std::byte(0xbf);
+    if (source == SourceType::kF16 || is_blocks(source)) at[1] &= std::byte(0xbf);
+    if (header == 4 && is_blocks(source)) at[3] &= std::byte(0xbf);
+  }
+  return rows;
+}
+
+float rounded_to(WeightFormat format, float x) {
+  if (format == WeightFormat::kF16) return f16_to_f32(f32_to_f16(x));
+  if (format == WeightFormat::kBF16) return bf16_to_f32(f32_to_bf16(x));
+  return x;
+}
+
+TEST(PackTest, UnpackedRowsAreTheSourceRowsRounded) {
+  for (const SourceType source : kSources) {
+    for (const WeightFormat format : kFormats) {
+      if (!can_pack(format, source)) continue;
+      for (const int64_t n : {1, 16, 19}) {
+        for (const int64_t k : {1, 33, 64, 96, 577}) {
+          if (is_blocks(source) && k % kGroup != 0) continue;
+          const std::vector<std::byte> rows = random_rows(source, n, k);
+          std::vector<std::byte> packed(static_cast<size_t>(packed_bytes(format, n, k)) + 8, std::byte(0x55));
+          pack_matrix(format, source, rows.data(), source_row_bytes(source, k), n, k, packed.data());
+          for (size_t i = packed.size() - 8; i < packed.size(); ++i) EXPECT_EQ(packed[i], std::byte(0x55));
+          std::vector<float> expected(static_cast<size_t>(k)), ours(static_cast<size_t>(k));
+          for (int64_t row = 0; row < n; ++row) {
+            dequantize_row(source, rows.data() + row * source_row_bytes(source, k), k, expected.data());
+            for (float& x : expected) x = rounded_to(format, x);
+            unpack_row(format, packed.data(), k, row, ours.data());
+            ASSERT_TRUE(same_bits(ours, expected)) << to_string(format) << " n " << n << " k " << k << " row " << row;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PackTest, MissingRowsAndElementsAreZeros) {
+  for (const WeightFormat format : kFormats) {
+    const SourceType real = static_cast<SourceType>(format);  // the two lists name the same types in one order
+    const int64_t k = is_blocks(real) ? 64 : 33;
+    const std::vector<std::byte> rows = random_rows(real, 3, k);
+    std::vector<std::byte> packed(static_cast<size_t>(panel_bytes(format, k)), std::byte(0x77));
+    const std::byte* pointers[3];
+    for (int i = 0; i < 3; ++i) pointers[i] = rows.data() + i * source_row_bytes(real, k);
+    pack_panel(format, real, pointers, 3, k, packed.data());
+    std::vector<float> row(static_cast<size_t>(k));
+    for (int64_t column = 3; column < kPanelColumns; ++column) {
+      unpack_row(format, packed.data(), k, column, row.data());
+      if (format == WeightFormat::kQ4_0) continue;  // d is 0, so the value is -0
+      for (const float x : row) EXPECT_EQ(std::bit_cast<uint32_t>(x), 0u);
+    }
+  }
+}
+
+TEST(PackTest, BlocksDequantiseAsGgmlDoes) {
+  std::vector<std::byte> block(18, std::byte(0));
+  const uint16_t half = f32_to_f16(0.5f);
+  std::memcpy(block.data(), &half, 2);
+  block[2] = std::byte(0xf0);  // low nibble 0 is element 0, high nibble 15 is element 16
+  float out[32];
+  dequantize_row(SourceType::kQ4_0, block.data(), 32, out);
+  EXPECT_EQ(out[0], -4.0f);
+  EXPECT_EQ(out[16], 3.5f);
+  EXPECT_EQ(out[1], -4.0f);
+  block.resize(20, std::byte(0));
+  const uint16_t min = f32_to_f16(-2.0f);
+  std::memcpy(block.data() + 2, &min, 2);
+  block[4] = std::byte(0x31);
+  dequantize_row(SourceType::kQ4_1, block.data(), 32, out);
+  EXPECT_EQ(out[0], -1.5f);
+  EXPECT_EQ(out[16], -0.5f);
+  block.assign(34, std::byte(0xff));
+  std::memcpy(block.data(), &half, 2);
+  dequantize_row(SourceType::kQ8_0, block.data(), 32, out);
+  EXPECT_EQ(out[31], -0.5f);
+}
+
+TEST(PackTest, NothingIsRequantised) {
+  EXPECT_FALSE(can_pack(WeightFormat::kQ4_0, SourceType::kQ4_1));
+  EXPECT_FALSE(can_pack(WeightFormat::kQ8G32, SourceType::kBF16));
+  EXPECT_TRUE(can_pack(WeightFormat::kBF16, SourceType::kQ4_1));
+}
+
+TEST(PackedTest, SizesAreMultiplesOf32) {
+  for (const WeightFormat format : kFormats) {
+    for (const int64_t k : {1, 2, 31, 33, 576}) EXPECT_EQ(panel_bytes(format, k) % 32, 0) << to_string(format) << k;
+  }
+  EXPECT_EQ(packed_bytes(WeightFormat::kQ8G32, 17, 64), 2 * 2 * (32 * 16 + 32));
+}
+
+}  // namespace
+}  // namespace lockstep::kernels

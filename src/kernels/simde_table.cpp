@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test only: the AVX-512 tables' sources through SIMDe, on AVX2.
+#define LOCKSTEP_USE_SIMDE  // the declarations of that build
+#include "kernels/avx512/avx512_kernels.h"
+#include "kernels/test_tables.h"
+
+namespace lockstep::kernels {
+
+const KernelTable& avx512_simde_table(bool vnni) {
+  const auto make = [](bool with_vnni) {
+    KernelTable table{};
+    table.isa = with_vnni ? "avx512vnni-simde" : "avx512-simde";
+    avx512_simde::add_float_matmul(&table);
+    if (with_vnni) {
+      avx512_simde::add_int8_matmul_vnni(&table);
+    } else {
+      avx512_simde::add_int8_matmul(&table);
+    }
+    avx512_simde::add_attention(&table);
+    avx512_simde::add_elementwise(&table);
+    return table;
+  };
+  static const KernelTable plain = make(false);
+  static const KernelTable with_vnni = make(true);
+  return vnni ? with_vnni : plain;
+}
+
+}  // namespace lockstep::kernels
