@@ -54,8 +54,12 @@ TEST(Allocation, SteadyDecodeStepAllocatesNothing) {
     scheduler::SchedulerOptions plan_options = scheduler_options(options);
     plan_options.enable_prefix_caching = true;
     scheduler::Scheduler scheduler(plan_options);
-    StepCapacity capacity{.max_num_seqs = 16, .max_num_batched_tokens = 4096, .max_step_width = 1, .max_blocks_per_seq = 64,
-                          .block_size = 16, .vocab_size = 1000};
+    StepCapacity capacity{.max_num_seqs = 16,
+                          .max_num_batched_tokens = 4096,
+                          .max_step_width = 1,
+                          .max_blocks_per_seq = 64,
+                          .block_size = 16,
+                          .vocab_size = 1000};
     auto runner = Runner::create(*backend, capacity, {});
     ASSERT_TRUE(runner);
     for (uint64_t id = 1; id <= 16; ++id) {

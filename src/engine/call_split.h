@@ -12,8 +12,8 @@ namespace lockstep::engine {
 /// Chooses the calls of a step.
 class CallSplit final {
  public:
-  /// batch_sizes: row counts that a call may have, empty = any. kUnsupported if some count in 1..max_num_seqs can't be put
-  /// together from them: without 1 among them it can't.
+  /// batch_sizes: row counts that a call may have, empty = any. kUnsupported if some count in 1..max_num_seqs can't be
+  /// put together from them: without 1 among them it can't.
   static Expected<CallSplit> create(std::vector<int64_t> batch_sizes, int64_t max_num_seqs);
 
   /// Rows of each call, in row order, summing to `rows`: the largest sizes first. Replaces `calls`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Public cases 28, 30, 31 and 32 at the level of the engine; 19 and 33 are in engine_test.cpp, 27 and 29 in the scheduler's.
+// Public cases 28, 30, 31 and 32 at the level of the engine; 19 and 33 are in engine_test.cpp, 27 and 29 in the
+// scheduler's.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -109,7 +110,9 @@ TEST(Case28, CutOffAndSharingRequestsGiveEveryBlockBack) {
     auto entry = std::move(running.begin()->second);
     running.erase(running.begin());
     if (index % 4 == 3) {
-      { const RequestHandle gone = std::move(entry.first.handle); }  // the client is gone
+      {
+        const RequestHandle gone = std::move(entry.first.handle);
+      }  // the client is gone
     } else {
       expect_solo(entry.first, entry.second);
     }
@@ -180,7 +183,9 @@ TEST(Case32, LeavingClientsEndTheirGenerationAndHarmNobody) {
     Job job = submit(*engine, prompt_of(range(10, 1), 1000));
     while (*job.events < 2) std::this_thread::yield();
   }
-  { Job job = submit(*engine, prompt_of(range(200, 2), 1000)); }  // before the first token
+  {
+    Job job = submit(*engine, prompt_of(range(200, 2), 1000));
+  }  // before the first token
   Job running = submit(*engine, prompt_of(range(10, 3), 1000));
   Job queued = submit(*engine, prompt_of(range(10, 4), 1000));
   queued.handle = RequestHandle();  // while it waits

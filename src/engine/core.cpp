@@ -21,7 +21,8 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options) {
   result.enable_chunked_prefill = options.enable_chunked_prefill;
   result.enable_prefix_caching = options.enable_prefix_caching;
   result.adaptive_budget = options.adaptive_budget;
-  result.policy = options.policy == SchedulingPolicy::kPriority ? scheduler::Policy::kPriority : scheduler::Policy::kFcfs;
+  result.policy =
+      options.policy == SchedulingPolicy::kPriority ? scheduler::Policy::kPriority : scheduler::Policy::kFcfs;
   result.eos_token_ids = options.eos_token_ids;
   return result;
 }

@@ -64,7 +64,7 @@ class Core final {
   std::unique_ptr<Runner> runner_;
   std::function<double()> clock_;
   std::unordered_map<uint64_t, Record> records_;
-  StepReport last_;            // of the step finished last
+  StepReport last_;  // of the step finished last
   uint64_t num_steps_ = 0;
   double total_step_wall_s_ = 0, total_backend_wall_s_ = 0;
   int64_t prompt_tokens_ = 0, generation_tokens_ = 0;

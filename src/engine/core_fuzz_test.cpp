@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random worlds: pools, block sizes, policies and limits of every kind, and random operations on them. After each operation
-// the pool's integrity is checked, and every token that comes out is compared with what the fake model says to the request
-// alone. LOCKSTEP_FUZZ_SEED=N runs one world again, LOCKSTEP_FUZZ_OPERATIONS=N sets how much is done.
+// Random worlds: pools, block sizes, policies and limits of every kind, and random operations on them. After each
+// operation the pool's integrity is checked, and every token that comes out is compared with what the fake model says
+// to the request alone. LOCKSTEP_FUZZ_SEED=N runs one world again, LOCKSTEP_FUZZ_OPERATIONS=N sets how much is done.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -172,7 +172,8 @@ Engine::~Engine() {
 Status Engine::Impl::check(const request::Request& request) const {
   LOCKSTEP_RETURN_IF_ERROR(scheduler::Scheduler::check_fits(request, limits));
   for (int32_t id : request.prompt_token_ids) {
-    if (id < 0 || id >= vocab_size) return invalid_argument("the prompt has token id {}, must be in [0, {})", id, vocab_size);
+    if (id < 0 || id >= vocab_size)
+      return invalid_argument("the prompt has token id {}, must be in [0, {})", id, vocab_size);
   }
   if (request.timeout_s && !(*request.timeout_s > 0)) {
     return invalid_argument("timeout_s is {}, must be greater than 0", *request.timeout_s);
@@ -186,7 +187,8 @@ Expected<RequestHandle> Engine::submit(request::Request request, EventCallback o
   sampling::normalise(request.sampling);
   Submission submission;
   submission.id = impl_->next_id.fetch_add(1);
-  submission.seed = request.sampling.seed ? *request.sampling.seed : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  submission.seed = request.sampling.seed ? *request.sampling.seed
+                                          : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   RequestHandle handle;
   handle.id_ = submission.id;
   handle.shared_ = std::make_shared<RequestHandle::Shared>();
@@ -203,14 +205,14 @@ Expected<RequestHandle> Engine::submit(request::Request request, EventCallback o
     const auto unfinished = inbox.num_unfinished + static_cast<int64_t>(inbox.submissions.size());
     const int64_t waiting_tokens = inbox.waiting_tokens + inbox.submitted_tokens;
     const bool full = unfinished >= options.max_num_seqs + options.max_queued_requests;
-    const bool long_queue = options.max_queued_tokens > 0 && waiting_tokens > 0 &&
-                            waiting_tokens + tokens > options.max_queued_tokens;
+    const bool long_queue =
+        options.max_queued_tokens > 0 && waiting_tokens > 0 && waiting_tokens + tokens > options.max_queued_tokens;
     if (full || long_queue) {
       ++inbox.num_refused;
       handle.shared_->closed = true;
       return full ? error(StatusCode::kResourceExhausted, "{} requests are queued already", options.max_queued_requests)
-                  : error(StatusCode::kResourceExhausted, "{} prompt tokens are queued already, at most {}", waiting_tokens,
-                          options.max_queued_tokens);
+                  : error(StatusCode::kResourceExhausted, "{} prompt tokens are queued already, at most {}",
+                          waiting_tokens, options.max_queued_tokens);
     }
     inbox.submitted_tokens += tokens;
     inbox.submissions.push_back(std::move(submission));

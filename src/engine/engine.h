@@ -29,36 +29,38 @@ enum class SchedulingPolicy { kFcfs, kPriority };
 
 /// Validated once in create(); immutable afterwards; to_string() is printed at start.
 struct EngineOptions {
-  int64_t max_num_seqs = 16;                  ///< rows of a step
-  int64_t max_num_batched_tokens = 4096;      ///< token budget of a step
+  int64_t max_num_seqs = 16;                    ///< rows of a step
+  int64_t max_num_batched_tokens = 4096;        ///< token budget of a step
   int64_t long_prefill_token_threshold = 2048;  ///< tokens of one prompt in one step at most
-  int64_t max_model_len = 0;                  ///< 0: the model's context
-  int64_t block_size = 16;                    ///< 16, 32, 64, 128, 256
+  int64_t max_model_len = 0;                    ///< 0: the model's context
+  int64_t block_size = 16;                      ///< 16, 32, 64, 128, 256
   DType kv_dtype = DType::kBF16;
-  int64_t num_kv_blocks = 0;                  ///< 0: sized from memory
-  int64_t kv_cache_memory = 0;                ///< bytes; 0: not given
-  double memory_utilization = 0.90;           ///< share of the machine's (or cgroup's) memory that the process may take
-  int64_t max_step_width = 1;                 ///< 1..8
+  int64_t num_kv_blocks = 0;         ///< 0: sized from memory
+  int64_t kv_cache_memory = 0;       ///< bytes; 0: not given
+  double memory_utilization = 0.90;  ///< share of the machine's (or cgroup's) memory that the process may take
+  int64_t max_step_width = 1;        ///< 1..8
   bool enable_chunked_prefill = true;
   bool warmup_full = false;
-  int64_t max_queued_requests = 1024;         ///< requests beyond max_num_seqs; one more is kResourceExhausted
-  int64_t max_queued_tokens = 0;              ///< prompt tokens of waiting requests beyond which none is taken; 0: no limit
+  int64_t max_queued_requests = 1024;  ///< requests beyond max_num_seqs; one more is kResourceExhausted
+  int64_t max_queued_tokens = 0;       ///< prompt tokens of waiting requests beyond which none is taken; 0: no limit
   bool enable_prefix_caching = true;
-  bool adaptive_budget = false;               ///< fewer prompt tokens beside decode rows, so that these keep an even pace: for serving
-  bool async_scheduling = true;               ///< prepare the next step while the backend runs
+  bool adaptive_budget =
+      false;  ///< fewer prompt tokens beside decode rows, so that these keep an even pace: for serving
+  bool async_scheduling = true;  ///< prepare the next step while the backend runs
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
-  std::vector<int32_t> eos_token_ids;         ///< end tokens of the model
+  std::vector<int32_t> eos_token_ids;              ///< end tokens of the model
   std::function<void(const StepReport&)> on_step;  ///< called on the engine thread after each step; may be empty
 };
 std::string to_string(const EngineOptions& options);
 
-/// Called on the engine thread for every event of a request, in order; must be quick and not call back into the engine except cancel().
+/// Called on the engine thread for every event of a request, in order; must be quick and not call back into the engine
+/// except cancel().
 using EventCallback = std::function<void(request::Event)>;
 
 struct EngineStats {
   int64_t num_running = 0;
   int64_t num_waiting = 0;
-  int64_t num_blocks = 0;       ///< of the pool
+  int64_t num_blocks = 0;  ///< of the pool
   int64_t num_free_blocks = 0;
   uint64_t num_steps = 0;
   double last_step_wall_s = 0;
@@ -66,12 +68,12 @@ struct EngineStats {
   double total_step_wall_s = 0;
   double total_backend_wall_s = 0;
   int64_t prompt_tokens = 0, generation_tokens = 0;
-  int64_t num_cached_blocks = 0;      ///< of num_free_blocks: a prefix can still be found there
+  int64_t num_cached_blocks = 0;  ///< of num_free_blocks: a prefix can still be found there
   int64_t num_waiting_tokens = 0;
   int64_t num_preemptions = 0;
-  int64_t prefix_cache_queries = 0;   ///< prompt tokens
-  int64_t prefix_cache_hits = 0;      ///< of these, found
-  int64_t num_refused = 0;            ///< requests that found the queue full
+  int64_t prefix_cache_queries = 0;  ///< prompt tokens
+  int64_t prefix_cache_hits = 0;     ///< of these, found
+  int64_t num_refused = 0;           ///< requests that found the queue full
 };
 
 /// A running request. Destroying it cancels the request if it still runs (no event is delivered afterwards). Movable.
@@ -102,14 +104,16 @@ struct EngineHooks {
 
 class Engine final {
  public:
-  /// Takes a loaded backend; runs warm-up, sizes and allocates the KV pool (order: load, warm_up, allocate_kv), starts the engine thread.
+  /// Takes a loaded backend; runs warm-up, sizes and allocates the KV pool (order: load, warm_up, allocate_kv), starts
+  /// the engine thread.
   static Expected<std::unique_ptr<Engine>> create(std::unique_ptr<backend::Backend> backend, EngineOptions options,
                                                   EngineHooks hooks = {});
   /// Ends running requests with kCancelled and joins the thread.
   ~Engine();
 
-  /// Thread-safe. Refused at once (kInvalidArgument: empty prompt, past the context, ids outside the vocabulary, can never fit the KV pool; kResourceExhausted:
-  /// queue full; kUnavailable: draining). Otherwise exactly one event with a finish reason follows.
+  /// Thread-safe. Refused at once (kInvalidArgument: empty prompt, past the context, ids outside the vocabulary, can
+  /// never fit the KV pool; kResourceExhausted: queue full; kUnavailable: draining). Otherwise exactly one event with a
+  /// finish reason follows.
   Expected<RequestHandle> submit(request::Request request, EventCallback on_event);
 
   /// Forgets all cached prefixes, before the next step.
@@ -119,7 +123,7 @@ class Engine final {
   /// True while the engine loop lives and is not draining.
   bool healthy() const;
   EngineStats stats() const;
-  const EngineOptions& options() const;   ///< with 0 values resolved
+  const EngineOptions& options() const;  ///< with 0 values resolved
   const backend::Backend& backend() const;
 
  private:

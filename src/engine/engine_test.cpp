@@ -181,8 +181,10 @@ TEST(Engine, QueuedTokensAreLimited) {
   int refused = 0;
   for (int i = 0; i < 10; ++i) {
     auto handle = engine->submit(prompt_of(60, 1, 100), [](Event) {});
-    if (handle) handles.push_back(std::move(*handle));
-    else refused += handle.error().code() == StatusCode::kResourceExhausted ? 1 : 0;
+    if (handle)
+      handles.push_back(std::move(*handle));
+    else
+      refused += handle.error().code() == StatusCode::kResourceExhausted ? 1 : 0;
   }
   EXPECT_GE(refused, 7);
   EXPECT_GE(handles.size(), 1U);
@@ -216,7 +218,9 @@ TEST(Engine, NoEventComesAfterTheHandleIsGone) {
     });
     ASSERT_TRUE(handle);
     while (i % 2 == 0 && events == 0) std::this_thread::yield();
-    { const RequestHandle gone = std::move(*handle); }
+    {
+      const RequestHandle gone = std::move(*handle);
+    }
     *alive = false;
   }
   wait_until_idle(*engine);
@@ -274,7 +278,8 @@ TEST(Engine, WarmUpAndPoolErrorsAreReturned) {
   EXPECT_THAT(Engine::create(backend::make_fake_backend(fake), small()).error().message(), HasSubstr("scratch"));
   backend::FakeOptions full;
   full.kv_limit_bytes = 100;
-  EXPECT_THAT(Engine::create(backend::make_fake_backend(full), small()).error().message(), HasSubstr("--num-kv-blocks"));
+  EXPECT_THAT(Engine::create(backend::make_fake_backend(full), small()).error().message(),
+              HasSubstr("--num-kv-blocks"));
   EngineOptions bad = small();
   bad.max_num_seqs = 0;
   EXPECT_FALSE(Engine::create(backend::make_fake_backend({}), bad));

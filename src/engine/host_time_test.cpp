@@ -17,8 +17,8 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Seconds of a decode step of `rows` rows at `context` tokens, events included: the median of 100, which a busy machine
-/// disturbs less than the mean.
+/// Seconds of a decode step of `rows` rows at `context` tokens, events included: the median of 100, which a busy
+/// machine disturbs less than the mean.
 double host_time(int64_t rows, int64_t context) {
   EngineOptions options;
   options.max_num_seqs = rows;

@@ -16,7 +16,8 @@ double mib(int64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 Status try_allocate(backend::Backend& backend, const step::KvGeometry& geometry, const MemoryProbe& memory) {
   const int64_t room = memory.limit_bytes() - memory.resident_bytes();
   if (geometry.total_bytes() > room) {
-    return error(StatusCode::kResourceExhausted, "{:.1f} MiB are more than the {:.1f} MiB that are left of the memory limit",
+    return error(StatusCode::kResourceExhausted,
+                 "{:.1f} MiB are more than the {:.1f} MiB that are left of the memory limit",
                  mib(geometry.total_bytes()), mib(room));
   }
   return backend.allocate_kv(geometry);
@@ -25,14 +26,17 @@ Status try_allocate(backend::Backend& backend, const step::KvGeometry& geometry,
 Expected<step::KvGeometry> allocate_exactly(backend::Backend& backend, const step::KvGeometry& geometry,
                                             const MemoryProbe& memory, std::string_view flag) {
   if (geometry.num_blocks < 1) {
-    return error(StatusCode::kInvalidArgument, "{} does not hold one block of {} bytes", flag, geometry.bytes_per_block());
+    return error(StatusCode::kInvalidArgument, "{} does not hold one block of {} bytes", flag,
+                 geometry.bytes_per_block());
   }
   const Status status = try_allocate(backend, geometry, memory);
-  if (!status.ok()) return unexpected(status.with_context(fmt::format("KV pool of {} blocks: lower {}", geometry.num_blocks, flag)));
+  if (!status.ok())
+    return unexpected(status.with_context(fmt::format("KV pool of {} blocks: lower {}", geometry.num_blocks, flag)));
   return geometry;
 }
 
-Status too_small(const step::KvGeometry& geometry, int64_t least, const EngineOptions& options, const std::string& why) {
+Status too_small(const step::KvGeometry& geometry, int64_t least, const EngineOptions& options,
+                 const std::string& why) {
   return error(StatusCode::kResourceExhausted,
                "KV pool: one request of {} tokens needs {} blocks ({:.1f} MiB), but {}; lower --max-model-len{}",
                options.max_model_len, least, mib(least * geometry.bytes_per_block()), why,
@@ -63,15 +67,16 @@ Expected<step::KvGeometry> allocate_kv_pool(backend::Backend& backend, const Eng
                       memory.resident_bytes();
   geometry.num_blocks = std::min(budget / geometry.bytes_per_block(), least * options.max_num_seqs);
   if (geometry.num_blocks < least) {
-    return unexpected(too_small(geometry, least, options, fmt::format("{:.1f} MiB are free for it", mib(std::max<int64_t>(0, budget)))));
+    return unexpected(too_small(geometry, least, options,
+                                fmt::format("{:.1f} MiB are free for it", mib(std::max<int64_t>(0, budget)))));
   }
   for (;;) {
     const Status status = try_allocate(backend, geometry, memory);
     if (status.ok()) return geometry;
     if (status.code() != StatusCode::kResourceExhausted) return unexpected(status);
     if (geometry.num_blocks == least) return unexpected(too_small(geometry, least, options, status.message()));
-    log_warning("KV pool of {} blocks ({:.1f} MiB) failed, trying half: {}", geometry.num_blocks, mib(geometry.total_bytes()),
-                status.message());
+    log_warning("KV pool of {} blocks ({:.1f} MiB) failed, trying half: {}", geometry.num_blocks,
+                mib(geometry.total_bytes()), status.message());
     geometry.num_blocks = std::max(least, geometry.num_blocks / 2);
   }
 }

@@ -22,7 +22,8 @@ int64_t read_limit(const std::string& path) {
 
 // Limits of the own group and of all above it (v2), from the line "0::/a/b" of /proc/self/cgroup.
 int64_t cgroup_limit() {
-  int64_t limit = std::min(read_limit("/sys/fs/cgroup/memory.max"), read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  int64_t limit =
+      std::min(read_limit("/sys/fs/cgroup/memory.max"), read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (!line.starts_with("0::/")) continue;

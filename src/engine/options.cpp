@@ -58,7 +58,8 @@ Expected<EngineOptions> resolve(EngineOptions options, const backend::Capabiliti
   });
   if (options.max_model_len == 0) options.max_model_len = capabilities.max_model_len;
   if (!options.enable_chunked_prefill) {
-    options.max_num_batched_tokens = std::max(options.max_num_batched_tokens, options.max_model_len + options.max_num_seqs);
+    options.max_num_batched_tokens =
+        std::max(options.max_num_batched_tokens, options.max_model_len + options.max_num_seqs);
     options.long_prefill_token_threshold = options.max_num_batched_tokens;
     LOCKSTEP_RETURN_IF_ERROR(check_range("--max-model-len (without chunked prefill)", options.max_model_len, 1,
                                          kMaxBatchedTokens - options.max_num_seqs));
@@ -69,15 +70,17 @@ Expected<EngineOptions> resolve(EngineOptions options, const backend::Capabiliti
 std::string to_string(const EngineOptions& options) {
   return fmt::format(
       "max-num-seqs {} max-num-batched-tokens {} long-prefill-token-threshold {} max-model-len {} block-size {} "
-      "kv-cache-dtype {} num-kv-blocks {} kv-cache-memory {} memory-utilization {} max-step-width {} chunked-prefill {} "
-      "prefix-caching {} adaptive-budget {} async-scheduling {} scheduling-policy {} max-queued-requests {} max-queued-tokens {} warmup {} "
+      "kv-cache-dtype {} num-kv-blocks {} kv-cache-memory {} memory-utilization {} max-step-width {} chunked-prefill "
+      "{} "
+      "prefix-caching {} adaptive-budget {} async-scheduling {} scheduling-policy {} max-queued-requests {} "
+      "max-queued-tokens {} warmup {} "
       "end tokens [{}]",
       options.max_num_seqs, options.max_num_batched_tokens, options.long_prefill_token_threshold, options.max_model_len,
       options.block_size, to_string(options.kv_dtype), options.num_kv_blocks, options.kv_cache_memory,
       options.memory_utilization, options.max_step_width, options.enable_chunked_prefill, options.enable_prefix_caching,
-      options.adaptive_budget, options.async_scheduling, options.policy == SchedulingPolicy::kFcfs ? "fcfs" : "priority",
-      options.max_queued_requests, options.max_queued_tokens, options.warmup_full ? "full" : "rows",
-      fmt::join(options.eos_token_ids, ", "));
+      options.adaptive_budget, options.async_scheduling,
+      options.policy == SchedulingPolicy::kFcfs ? "fcfs" : "priority", options.max_queued_requests,
+      options.max_queued_tokens, options.warmup_full ? "full" : "rows", fmt::join(options.eos_token_ids, ", "));
 }
 
 }  // namespace lockstep::engine

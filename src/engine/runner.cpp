@@ -11,7 +11,8 @@ using scheduler::StepPlan;
 
 Expected<std::unique_ptr<Runner>> Runner::create(backend::Backend& backend, const StepCapacity& capacity,
                                                  std::span<const int32_t> eos_token_ids) {
-  LOCKSTEP_ASSIGN_OR_RETURN(CallSplit split, CallSplit::create(backend.capabilities().batch_sizes, capacity.max_num_seqs));
+  LOCKSTEP_ASSIGN_OR_RETURN(CallSplit split,
+                            CallSplit::create(backend.capabilities().batch_sizes, capacity.max_num_seqs));
   std::unique_ptr<Runner> runner(new Runner(backend, std::move(split), capacity.max_num_seqs));
   for (Flight& flight : runner->flights_) {
     LOCKSTEP_ASSIGN_OR_RETURN(flight.buffers, StepBuffers::create(backend, capacity, eos_token_ids));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs plans on a backend: stages them into capacity buffers, makes prefix views, starts the calls, brings results home.
+// Runs plans on a backend: stages them into capacity buffers, makes prefix views, starts the calls, brings results
+// home.
 #pragma once
 
 #include <array>
@@ -24,7 +25,8 @@ struct FinishedStep {
   const scheduler::StepResult* result = nullptr;
 };
 
-/// At most two steps in flight. Not thread-safe. Two steps' buffers are booked in create(); a steady step allocates nothing.
+/// At most two steps in flight. Not thread-safe. Two steps' buffers are booked in create(); a steady step allocates
+/// nothing.
 class Runner final {
  public:
   /// The backend must outlive the runner and be warmed up.

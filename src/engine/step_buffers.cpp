@@ -98,7 +98,8 @@ void StepBuffers::stage(const scheduler::StepPlan& plan, std::span<const int64_t
 void StepBuffers::stage_row(const scheduler::StepPlan& plan, int64_t index, sampling::CountsBySlot& counts) {
   const scheduler::PlanRow& row = plan.rows[static_cast<size_t>(index)];
   const auto i = static_cast<size_t>(index);
-  rows_.push_back({.call = num_calls() - 1, .first_token = num_tokens_, .first_sample = num_samples_, .samples = row.num_samples});
+  rows_.push_back(
+      {.call = num_calls() - 1, .first_token = num_tokens_, .first_sample = num_samples_, .samples = row.num_samples});
   stage_targets(row, calls_.back());
   stage_tokens(row, index, index < plan.num_decode_rows);
   stage_block_table(row, index);
@@ -198,7 +199,9 @@ step::StepOutputs StepBuffers::outputs(int64_t index) const {
   }
   if (call.scores && call.score_k > 0) {
     const auto best = [&](const DevicePtr& buffer) {
-      return buffer->view().slice(call.first_token * kMaxK, call.tokens * call.score_k).reshaped(call.tokens, call.score_k);
+      return buffer->view()
+          .slice(call.first_token * kMaxK, call.tokens * call.score_k)
+          .reshaped(call.tokens, call.score_k);
     };
     outputs.score_top_ids = best(score_top_ids_);
     outputs.score_top_logprobs = best(score_top_logprobs_);

@@ -25,7 +25,8 @@ struct StepCapacity {
   int64_t vocab_size = 0;
 };
 
-/// Not thread-safe. After create(), staging allocates only when logit_bias, counts or masks are larger than ever before.
+/// Not thread-safe. After create(), staging allocates only when logit_bias, counts or masks are larger than ever
+/// before.
 class StepBuffers final {
  public:
   static Expected<std::unique_ptr<StepBuffers>> create(backend::Backend& backend, const StepCapacity& capacity,
@@ -76,15 +77,16 @@ class StepBuffers final {
   bool has_sources_ = false;
 
   // Arguments.
-  std::vector<int32_t> token_ids_;      // [max_num_seqs, 8]
-  std::vector<int32_t> input_ids_;      // [max tokens]
+  std::vector<int32_t> token_ids_;                                             // [max_num_seqs, 8]
+  std::vector<int32_t> input_ids_;                                             // [max tokens]
   std::vector<int32_t> token_source_, query_lens_, seq_lens_, sample_counts_;  // [max_num_seqs]
-  std::vector<int32_t> block_table_;    // [max_num_seqs, max_blocks]
-  std::vector<int64_t> table_used_;     // [max_num_seqs] entries that are not -1
-  std::vector<int32_t> slot_mapping_, score_targets_;  // [max tokens]
+  std::vector<int32_t> block_table_;                                           // [max_num_seqs, max_blocks]
+  std::vector<int64_t> table_used_;                                            // [max_num_seqs] entries that are not -1
+  std::vector<int32_t> slot_mapping_, score_targets_;                          // [max tokens]
   sampling::SamplingBatch sampling_;
 
-  // Outputs. [S, k] and [T, k] arrays lie in 1-D buffers of the largest k, each call from its first sample's or token's place.
+  // Outputs. [S, k] and [T, k] arrays lie in 1-D buffers of the largest k, each call from its first sample's or token's
+  // place.
   DevicePtr sampled_ids_, row_status_, logprobs_, top_ids_, top_logprobs_;
   DevicePtr score_logprobs_, score_ranks_, score_top_ids_, score_top_logprobs_;
   std::vector<int32_t> host_sampled_ids_, host_row_status_, host_top_ids_, host_score_ranks_, host_score_top_ids_;

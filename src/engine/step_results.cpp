@@ -49,7 +49,8 @@ request::TokenLogprobs StepBuffers::sample_logprobs(int64_t row, int64_t sample,
   LOCKSTEP_CHECK(sample < at.samples && sampling_.logprobs_k(at.call) >= 0);
   const auto width = static_cast<size_t>(sampling_.logprobs_k(at.call));
   const auto index = static_cast<size_t>(at.first_sample + sample);
-  const size_t first = static_cast<size_t>(call.first_sample * kMaxK) + (index - static_cast<size_t>(call.first_sample)) * width;
+  const size_t first =
+      static_cast<size_t>(call.first_sample * kMaxK) + (index - static_cast<size_t>(call.first_sample)) * width;
   return sampling::make_logprobs(host_logprobs_[index], /*rank=*/0, std::span(host_top_ids_).subspan(first, width),
                                  std::span(host_top_logprobs_).subspan(first, width), k);
 }
@@ -60,7 +61,8 @@ request::TokenLogprobs StepBuffers::score_logprobs(int64_t row, int64_t token, i
   LOCKSTEP_CHECK(call.scores);
   const auto width = static_cast<size_t>(call.score_k);
   const auto index = static_cast<size_t>(at.first_token + token);
-  const size_t first = static_cast<size_t>(call.first_token * kMaxK) + (index - static_cast<size_t>(call.first_token)) * width;
+  const size_t first =
+      static_cast<size_t>(call.first_token * kMaxK) + (index - static_cast<size_t>(call.first_token)) * width;
   return sampling::make_logprobs(host_score_logprobs_[index], host_score_ranks_[index],
                                  std::span(host_score_top_ids_).subspan(first, width),
                                  std::span(host_score_top_logprobs_).subspan(first, width), k);

@@ -43,7 +43,8 @@ inline std::vector<int32_t> solo_stream(const request::Request& request, uint64_
       choice.choice = params.choice;
     }
     if (sampling::has_penalties(params)) {
-      for (const auto& [id, outputs] : counts) choice.penalties = backend::fake_fold_count(choice.penalties, id, outputs);
+      for (const auto& [id, outputs] : counts)
+        choice.penalties = backend::fake_fold_count(choice.penalties, id, outputs);
     }
     choice.bias_ids = bias_ids;
     choice.bias_values = bias_values;

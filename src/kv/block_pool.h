@@ -33,7 +33,8 @@ class BlockPool final {
   /// One holder less; the last one puts the block at `end` of the free list. True if it was the last one.
   bool release(BlockId block, FreeEnd end);
 
-  /// O(n): the list is well linked, holds exactly the blocks without references, and the counts agree. kInternal if not.
+  /// O(n): the list is well linked, holds exactly the blocks without references, and the counts agree. kInternal if
+  /// not.
   Status check() const;
 
  private:

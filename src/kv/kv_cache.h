@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paged KV store's bookkeeping: the pool of blocks and, over it, the prefix cache. Block ids only: no bytes, no page
-// layout, no requests.
+// The paged KV store's bookkeeping: the pool of blocks and, over it, the prefix cache. Block ids only: no bytes, no
+// page layout, no requests.
 #pragma once
 
 #include <cstdint>
@@ -42,14 +42,14 @@ class KvCache final {
   /// Gives back all blocks of one prefix, last first: so a parent is never evicted before its children.
   void release(std::span<const BlockId> blocks);
 
-  /// Appends to `blocks` the blocks that hold the longest known run of `tokens` after the root, at most `max_blocks`, and
-  /// moves `cursor` (from root(salt)) past them. hashes[i] = chained hash of block i, at least max_blocks of them. Takes no
-  /// references: call retain() before anything else is allocated.
+  /// Appends to `blocks` the blocks that hold the longest known run of `tokens` after the root, at most `max_blocks`,
+  /// and moves `cursor` (from root(salt)) past them. hashes[i] = chained hash of block i, at least max_blocks of them.
+  /// Takes no references: call retain() before anything else is allocated.
   void match(std::span<const int32_t> tokens, std::span<const uint64_t> hashes, const Salt& salt, int64_t max_blocks,
              std::vector<BlockId>& blocks, PrefixCursor& cursor) const;
 
-  /// Makes known that `block`, held by the caller and written completely, holds `tokens` (block_size of them) after `cursor`;
-  /// moves the cursor past it. If that content is known already, the block stays private.
+  /// Makes known that `block`, held by the caller and written completely, holds `tokens` (block_size of them) after
+  /// `cursor`; moves the cursor past it. If that content is known already, the block stays private.
   void publish(std::span<const int32_t> tokens, const Salt& salt, BlockId block, PrefixCursor& cursor);
 
   /// Forgets all prefixes; blocks in use stay with their holders.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which block holds which run of tokens. A full block is found by a hash chained over all blocks before it, and then its
-// own tokens and the identity of its parent are compared: by induction the whole prefix is equal, whatever the hash does.
+// Which block holds which run of tokens. A full block is found by a hash chained over all blocks before it, and then
+// its own tokens and the identity of its parent are compared: by induction the whole prefix is equal, whatever the hash
+// does.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace lockstep::kv {
 /// Entries are shared only within one salt; null = none. Shared, so that publishing copies no string.
 using Salt = std::shared_ptr<const std::string>;
 
-/// A place in the tree of prefixes: after `num_blocks` full blocks. Identity is `serial`, unique for the life of the index;
-/// 0 = the root.
+/// A place in the tree of prefixes: after `num_blocks` full blocks. Identity is `serial`, unique for the life of the
+/// index; 0 = the root.
 struct PrefixCursor {
   int64_t num_blocks = 0;
   uint64_t hash = 0;
@@ -55,8 +56,8 @@ class PrefixIndex final {
     uint64_t hash = 0;
     uint64_t serial = 0;  // 0 = not in the index
     uint64_t parent = 0;
-    Salt salt;            // of entries under the root only
-    BlockId next = -1;    // in the bucket
+    Salt salt;          // of entries under the root only
+    BlockId next = -1;  // in the bucket
   };
   size_t bucket_of(uint64_t hash) const { return static_cast<size_t>(hash & (buckets_.size() - 1)); }
   int32_t* tokens_of(BlockId block) { return tokens_.data() + static_cast<size_t>(block) * block_size_; }

@@ -8,12 +8,14 @@ constexpr int kMaxLogprobs = 20;
 
 // Written as "not inside" so that NaN is refused too.
 Status check_range(std::string_view field, double value, double low, double high) {
-  if (!(value >= low && value <= high)) return invalid_argument("{} is {}, must be in [{}, {}]", field, value, low, high);
+  if (!(value >= low && value <= high))
+    return invalid_argument("{} is {}, must be in [{}, {}]", field, value, low, high);
   return {};
 }
 
 Status check_range_above(std::string_view field, double value, double low, double high) {
-  if (!(value > low && value <= high)) return invalid_argument("{} is {}, must be in ({}, {}]", field, value, low, high);
+  if (!(value > low && value <= high))
+    return invalid_argument("{} is {}, must be in ({}, {}]", field, value, low, high);
   return {};
 }
 
@@ -33,7 +35,8 @@ Status check_logprobs(std::string_view field, const std::optional<int>& value) {
 
 Status check_lengths(const SamplingParams& params) {
   const int64_t least = params.prompt_logprobs ? 0 : 1;
-  if (params.max_tokens < least) return invalid_argument("max_tokens is {}, must be at least {}", params.max_tokens, least);
+  if (params.max_tokens < least)
+    return invalid_argument("max_tokens is {}, must be at least {}", params.max_tokens, least);
   if (params.min_tokens < 0 || params.min_tokens > params.max_tokens) {
     return invalid_argument("min_tokens is {}, must be in [0, max_tokens = {}]", params.min_tokens, params.max_tokens);
   }
@@ -68,12 +71,18 @@ Status validate(const SamplingParams& params, int64_t vocab_size) {
 
 std::string_view to_string(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kNone: return "none";
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kCancelled: return "cancelled";
-    case FinishReason::kDeadline: return "deadline";
-    case FinishReason::kError: return "error";
+    case FinishReason::kNone:
+      return "none";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kDeadline:
+      return "deadline";
+    case FinishReason::kError:
+      return "error";
   }
   return "unknown";
 }

@@ -25,7 +25,8 @@ TEST(SamplingParams, DefaultsAreValid) { EXPECT_TRUE(validate(SamplingParams{}, 
 TEST(SamplingParams, EdgesAreInside) {
   EXPECT_TRUE(with([](auto& p) { p.temperature = 2.0, p.top_p = 1e-9, p.top_k = -1, p.min_p = 1.0; }).ok());
   EXPECT_TRUE(with([](auto& p) { p.top_k = 9999999; }).ok());
-  EXPECT_TRUE(with([](auto& p) { p.repetition_penalty = 2.0, p.presence_penalty = -2.0, p.frequency_penalty = 2.0; }).ok());
+  EXPECT_TRUE(
+      with([](auto& p) { p.repetition_penalty = 2.0, p.presence_penalty = -2.0, p.frequency_penalty = 2.0; }).ok());
   EXPECT_TRUE(with([](auto& p) { p.logit_bias = {{0, -100.0F}, {99, 100.0F}}, p.stop_token_ids = {0, 99}; }).ok());
   EXPECT_TRUE(with([](auto& p) { p.logprobs = 20, p.prompt_logprobs = 0, p.max_tokens = 0; }).ok());
   EXPECT_TRUE(with([](auto& p) { p.min_tokens = p.max_tokens = 5; }).ok());

@@ -51,7 +51,8 @@ SamplingBatch::SamplingBatch(int64_t max_num_seqs, int64_t vocab_size, std::span
 
 void SamplingBatch::clear() {
   calls_.clear();
-  for (auto* values : {&temperature_, &top_p_, &min_p_, &repetition_, &presence_, &frequency_, &bias_values_}) values->clear();
+  for (auto* values : {&temperature_, &top_p_, &min_p_, &repetition_, &presence_, &frequency_, &bias_values_})
+    values->clear();
   for (auto* values : {&top_k_, &choice_, &mask_index_, &logprobs_k_, &count_offsets_, &count_ids_, &count_outputs_,
                        &bias_offsets_, &bias_ids_}) {
     values->clear();

@@ -15,13 +15,13 @@ namespace lockstep::sampling {
 /// One row of a step, as far as sampling goes.
 struct SamplingRow {
   uint64_t request_id = 0;
-  int32_t slot = 0;             ///< 0..max_num_seqs-1; the request keeps it while it runs
-  int64_t num_samples = 0;      ///< 0: the row gets neutral values
+  int32_t slot = 0;         ///< 0..max_num_seqs-1; the request keeps it while it runs
+  int64_t num_samples = 0;  ///< 0: the row gets neutral values
   uint64_t seed = 0;
   const request::SamplingParams* params = nullptr;
   std::span<const int32_t> tokens;  ///< all known tokens
   int64_t num_prompt = 0;
-  int64_t num_generated = 0;    ///< tokens generated before this step's, unknown ones included
+  int64_t num_generated = 0;  ///< tokens generated before this step's, unknown ones included
 };
 
 /// logit_bias sorted by id, the last of equal ids kept: the order that SamplingBatch needs.
@@ -30,12 +30,12 @@ void normalise(request::SamplingParams& params);
 /// True if the row needs its token counts.
 bool has_penalties(const request::SamplingParams& params);
 
-/// Token counts of each running request, by slot; shared by the batches of the steps in flight, for only the step that is
-/// being staged looks at them.
+/// Token counts of each running request, by slot; shared by the batches of the steps in flight, for only the step that
+/// is being staged looks at them.
 using CountsBySlot = std::vector<TokenCounts>;
 
-/// The rows of one step, in one or more calls. Not thread-safe. Allocates nothing once the lists (bias, counts) have been as
-/// long before.
+/// The rows of one step, in one or more calls. Not thread-safe. Allocates nothing once the lists (bias, counts) have
+/// been as long before.
 class SamplingBatch final {
  public:
   /// eos_token_ids are masked together with a request's stop ids while fewer than min_tokens have been generated.

@@ -22,7 +22,8 @@ void TokenCounts::update(uint64_t owner, std::span<const int32_t> tokens, int64_
 }
 
 void TokenCounts::count_output(int32_t id) {
-  const auto at = std::lower_bound(entries_.begin(), entries_.end(), id, [](const Entry& e, int32_t i) { return e.id < i; });
+  const auto at =
+      std::lower_bound(entries_.begin(), entries_.end(), id, [](const Entry& e, int32_t i) { return e.id < i; });
   if (at == entries_.end() || at->id != id) {
     entries_.insert(at, {.id = id, .outputs = 1});
   } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often each token of one request has occurred, for penalties: repetition sees prompt and output, presence and frequency
-// the output only.
+// How often each token of one request has occurred, for penalties: repetition sees prompt and output, presence and
+// frequency the output only.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class TokenCounts final {
     int32_t outputs = 0;  ///< times generated; 0 = in the prompt only
   };
 
-  /// Counts `tokens` of the request `owner`, of which the first num_prompt are the prompt. If they go on from what has been
-  /// counted for this owner, only the new ones are looked at.
+  /// Counts `tokens` of the request `owner`, of which the first num_prompt are the prompt. If they go on from what has
+  /// been counted for this owner, only the new ones are looked at.
   void update(uint64_t owner, std::span<const int32_t> tokens, int64_t num_prompt, int64_t max_tokens);
   std::span<const Entry> entries() const { return entries_; }
 

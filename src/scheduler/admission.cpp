@@ -38,7 +38,8 @@ Scheduler::Admission Scheduler::try_admit(Sequence& sequence) {
   if (left < static_cast<int64_t>(running_.size())) return Admission::kStop;
 
   for (kv::BlockId block : match_) cache_.retain(block);
-  sequence.blocks.reserve(static_cast<size_t>((sequence.num_prompt + sequence.sampling.max_tokens) / options_.block_size + 1));
+  sequence.blocks.reserve(
+      static_cast<size_t>((sequence.num_prompt + sequence.sampling.max_tokens) / options_.block_size + 1));
   sequence.blocks.assign(match_.begin(), match_.end());
   while (static_cast<int64_t>(sequence.blocks.size()) < needed) sequence.blocks.push_back(cache_.allocate());
   sequence.published = cursor;
@@ -48,8 +49,8 @@ Scheduler::Admission Scheduler::try_admit(Sequence& sequence) {
   return Admission::kAdmitted;
 }
 
-// Blocks of the longest cached prefix, in match_; -1: a running request is computing this one's next block, so waiting for it
-// is cheaper than computing it twice. At least one token is left to compute: its logits are needed.
+// Blocks of the longest cached prefix, in match_; -1: a running request is computing this one's next block, so waiting
+// for it is cheaper than computing it twice. At least one token is left to compute: its logits are needed.
 int64_t Scheduler::find_prefix(Sequence& sequence, kv::PrefixCursor& cursor) {
   match_.clear();
   if (!cache_.prefix_caching() || sequence.scores_prompt()) return 0;

@@ -8,9 +8,9 @@
 
 namespace lockstep::scheduler {
 
-/// Learns from step times what a decode step takes without prefill and what a prompt token adds, and allows as many tokens as
-/// keep a mixed step within kTarget times the decode step (the promise is 3 times, at the 99th percentile). Without times
-/// nothing is limited. O(1), no clock of its own. Not thread-safe.
+/// Learns from step times what a decode step takes without prefill and what a prompt token adds, and allows as many
+/// tokens as keep a mixed step within kTarget times the decode step (the promise is 3 times, at the 99th percentile).
+/// Without times nothing is limited. O(1), no clock of its own. Not thread-safe.
 class PrefillPacer final {
  public:
   static constexpr int64_t kUnlimited = INT64_MAX;
@@ -18,7 +18,8 @@ class PrefillPacer final {
 
   /// A step with `decode_rows` rows and `chunk_tokens` tokens of prompts took `wall_s` seconds.
   void observe(int64_t decode_rows, int64_t chunk_tokens, double wall_s);
-  /// Tokens of prompts for the next step beside `decode_rows` rows. 0 now and then: a step without prefill has to be seen.
+  /// Tokens of prompts for the next step beside `decode_rows` rows. 0 now and then: a step without prefill has to be
+  /// seen.
   int64_t limit(int64_t decode_rows);
 
  private:
@@ -27,8 +28,8 @@ class PrefillPacer final {
   static constexpr size_t kClasses = 16;     ///< decode rows 1, 2-3, 4-7, ...
 
   struct DecodeTime {
-    double seconds = 0;        // 0 = never seen
-    int64_t mixed_since = 0;   // limits given since it was seen
+    double seconds = 0;       // 0 = never seen
+    int64_t mixed_since = 0;  // limits given since it was seen
   };
   static size_t class_of(int64_t decode_rows);
 

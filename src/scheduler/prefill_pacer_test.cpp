@@ -43,7 +43,8 @@ TEST(PrefillPacer, PrefillNeverStops) {
   EXPECT_EQ(pacer.limit(2), PrefillPacer::kLeast);
 }
 
-// Time passes as on a machine where a decode step takes 20 ms and a prompt token 1 ms (+- 10 %), attention growing along.
+// Time passes as on a machine where a decode step takes 20 ms and a prompt token 1 ms (+- 10 %), attention growing
+// along.
 class PacedScheduler {
  public:
   explicit PacedScheduler(SchedulerOptions options) : scheduler(std::move(options)) {}
@@ -67,7 +68,8 @@ class PacedScheduler {
       if (static_cast<int64_t>(i) >= plan.num_decode_rows) {
         chunk_tokens += row.num_tokens;
         const double noise = 0.9 + 0.2 * static_cast<double>(random_() % 1000) / 1000.0;
-        seconds += noise * static_cast<double>(row.num_tokens) * (0.001 + 2e-7 * static_cast<double>(row.first_position));
+        seconds +=
+            noise * static_cast<double>(row.num_tokens) * (0.001 + 2e-7 * static_cast<double>(row.first_position));
       }
       result.rows.push_back({.finite = true, .ids = std::span(&token, static_cast<size_t>(row.num_samples))});
     }

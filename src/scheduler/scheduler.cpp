@@ -31,15 +31,15 @@ Status Scheduler::check_fits(const request::Request& request, const SchedulerOpt
   const int64_t max_tokens = request.sampling.max_tokens;
   if (prompt < 1) return invalid_argument("the prompt is empty");
   if (prompt > options.max_model_len || max_tokens > options.max_model_len - prompt) {
-    return invalid_argument("prompt of {} tokens + max_tokens {} is more than the context of {} tokens", prompt, max_tokens,
-                            options.max_model_len);
+    return invalid_argument("prompt of {} tokens + max_tokens {} is more than the context of {} tokens", prompt,
+                            max_tokens, options.max_model_len);
   }
   // The last generated token is never an input, so its K/V needs no slot.
   const int64_t slots = prompt + std::max<int64_t>(0, max_tokens - 1);
   const int64_t pool = options.num_blocks * options.block_size;
   if (slots > pool) {
-    return invalid_argument("prompt of {} tokens + max_tokens {} can never fit the KV pool of {} tokens", prompt, max_tokens,
-                            pool);
+    return invalid_argument("prompt of {} tokens + max_tokens {} can never fit the KV pool of {} tokens", prompt,
+                            max_tokens, pool);
   }
   return {};
 }
@@ -112,8 +112,9 @@ void Scheduler::plan_decodes(StepPlan& plan) {
 void Scheduler::limit_chunks(const StepPlan& plan) {
   chunk_tokens_ = options_.max_num_batched_tokens - plan.num_tokens;
   if (options_.adaptive_budget && options_.enable_chunked_prefill) {
-    const bool wanted = !waiting_.empty() || std::any_of(running_.begin(), running_.end(),
-                                                         [this](const Sequence* sequence) { return is_chunk(*sequence); });
+    const bool wanted =
+        !waiting_.empty() ||
+        std::any_of(running_.begin(), running_.end(), [this](const Sequence* sequence) { return is_chunk(*sequence); });
     if (wanted) chunk_tokens_ = std::min(chunk_tokens_, pacer_.limit(plan.num_decode_rows));
   }
   token_limit_ = plan.num_tokens + chunk_tokens_;
@@ -125,8 +126,9 @@ bool Scheduler::is_chunk(const Sequence& sequence) const {
   return wants_token(sequence) ? sequence.num_uncomputed() > 1 : sequence.num_computed < sequence.num_prompt;
 }
 
-// Prompts share a step in three rounds: half of it goes to those that run, first come first served, so each gets done; then
-// new ones start; what is left goes to those with the least left to do, so a short prompt does not wait for a long one.
+// Prompts share a step in three rounds: half of it goes to those that run, first come first served, so each gets done;
+// then new ones start; what is left goes to those with the least left to do, so a short prompt does not wait for a long
+// one.
 void Scheduler::plan_chunks(StepPlan& plan) {
   const bool whole = !options_.enable_chunked_prefill;
   const int64_t reserve = whole ? 0 : chunk_tokens_ / 2;

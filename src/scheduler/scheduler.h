@@ -2,8 +2,8 @@
 // Which tokens of which requests the next step computes. Pure logic: no threads, no clock of its own, no tensors.
 //
 // A request has num_tokens and num_computed; a step gives some requests some tokens out of one budget. Chunked prefill,
-// prefix hits and preemption by recompute are all that. Up to two steps may be submitted at once: schedule() may be called
-// before update() of the step before, whose sampled ids it then names by row (PlanRow::token_source).
+// prefix hits and preemption by recompute are all that. Up to two steps may be submitted at once: schedule() may be
+// called before update() of the step before, whose sampled ids it then names by row (PlanRow::token_source).
 #pragma once
 
 #include <array>
@@ -33,9 +33,9 @@ struct SchedulerOptions {
   int64_t max_model_len = 0;
   int64_t block_size = 16;
   int64_t num_blocks = 0;
-  bool enable_chunked_prefill = true;           ///< off: a prompt is computed in one step, so the budget must hold max_model_len
+  bool enable_chunked_prefill = true;  ///< off: a prompt is computed in one step, so the budget must hold max_model_len
   bool enable_prefix_caching = false;
-  bool adaptive_budget = true;                  ///< chunks beside decode rows are kept small enough for an even pace
+  bool adaptive_budget = true;  ///< chunks beside decode rows are kept small enough for an even pace
   Policy policy = Policy::kFcfs;
   std::vector<int32_t> eos_token_ids;
 };
@@ -67,13 +67,13 @@ class Scheduler final {
   /// Ends a request, if it is there, with `reason`. Its rows leave with the next step.
   void finish(uint64_t id, request::FinishReason reason, Status error = {});
 
-  /// The next step. Requests past their deadline at `now` end first. Empty: nothing can run before the next update(), or at all.
-  /// The plan holds until the call after the next.
+  /// The next step. Requests past their deadline at `now` end first. Empty: nothing can run before the next update(),
+  /// or at all. The plan holds until the call after the next.
   const StepPlan& schedule(double now);
   /// A request in the step before could go on if its result was known: call update() before schedule().
   bool wants_results() const;
-  /// The last scheduled step was refused before dispatch: the requests of `offenders` end with their errors, the others are as
-  /// if it had not been scheduled.
+  /// The last scheduled step was refused before dispatch: the requests of `offenders` end with their errors, the others
+  /// are as if it had not been scheduled.
   void abandon(const StepPlan& plan, std::span<const RowError> offenders);
   /// Steps are updated in the order of their schedule().
   void update(const StepPlan& plan, const StepResult& result);
@@ -136,22 +136,22 @@ class Scheduler final {
   std::vector<Sequence*> running_;  // best claim first
   WaitingQueue waiting_;
   std::vector<int32_t> free_slots_;
-  std::array<StepPlan, 3> plans_;   // the one in flight, the one being prepared, and one that the caller may still read
+  std::array<StepPlan, 3> plans_;  // the one in flight, the one being prepared, and one that the caller may still read
   size_t next_plan_ = 0;
   uint64_t next_step_ = 1;
   uint64_t completed_step_ = 0;
   uint64_t next_arrival_ = 0;
   std::vector<DeferredRelease> deferred_;
-  int64_t num_deferred_ = 0;        // blocks in deferred_
+  int64_t num_deferred_ = 0;                       // blocks in deferred_
   std::unordered_map<uint64_t, int32_t> pending_;  // chained hashes of blocks that running requests are computing
-  std::vector<kv::BlockId> match_;  // scratch of find_prefix
-  std::vector<Sequence*> growing_;  // scratch of grow_chunks
+  std::vector<kv::BlockId> match_;                 // scratch of find_prefix
+  std::vector<Sequence*> growing_;                 // scratch of grow_chunks
   using Deadline = std::pair<double, uint64_t>;
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
-  double now_ = 0;                  // of the last schedule()
+  double now_ = 0;  // of the last schedule()
   PrefillPacer pacer_;
-  int64_t chunk_tokens_ = 0;        // for chunks of the step being planned, in all
-  int64_t token_limit_ = 0;         // for the step being planned
+  int64_t chunk_tokens_ = 0;  // for chunks of the step being planned, in all
+  int64_t token_limit_ = 0;   // for the step being planned
   std::vector<Outcome> outcomes_;
   int64_t num_preemptions_ = 0;
   int64_t prefix_queries_ = 0;

@@ -43,7 +43,8 @@ class Driver {
   explicit Driver(SchedulerOptions options, size_t depth = 1) : scheduler(std::move(options)), depth_(depth) {}
   ~Driver() {
     EXPECT_TRUE(scheduler.check().ok()) << scheduler.check().to_string();
-    EXPECT_TRUE(scheduler.has_requests() || scheduler.stats().kv.used == 0) << scheduler.stats().kv.used << " in flight " << in_flight_.size();
+    EXPECT_TRUE(scheduler.has_requests() || scheduler.stats().kv.used == 0)
+        << scheduler.stats().kv.used << " in flight " << in_flight_.size();
   }
 
   void add(uint64_t id, request::Request request, double now = 0) { scheduler.add(id, std::move(request), id, now); }
@@ -296,8 +297,8 @@ TEST(Scheduler, TheStepAheadNamesTheRowItsTokenComesFrom) {
   Driver driver(small(), 2);
   driver.add(1, prompt_of(40, 6));
   driver.add(2, prompt_of(3, 6));
-  driver.step();                            // chunk of 1, all of 2
-  const StepPlan& second = driver.step();   // planned before the first is known
+  driver.step();                           // chunk of 1, all of 2
+  const StepPlan& second = driver.step();  // planned before the first is known
   ASSERT_EQ(second.rows.size(), 2U);
   EXPECT_EQ(second.rows[0].request_id, 2U);
   EXPECT_EQ(second.rows[0].token_source, 1);

@@ -57,7 +57,9 @@ void Scheduler::accept_row(const PlanRow& row, int32_t index, const StepResult& 
 
 FinishReason Scheduler::append_token(Sequence& sequence, int32_t token) {
   sequence.tokens.push_back(token);
-  const auto in = [token](const std::vector<int32_t>& ids) { return std::find(ids.begin(), ids.end(), token) != ids.end(); };
+  const auto in = [token](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), token) != ids.end();
+  };
   if (!sequence.sampling.ignore_eos && in(options_.eos_token_ids)) return FinishReason::kStop;
   if (in(sequence.sampling.stop_token_ids)) return FinishReason::kStop;
   const int64_t generated = static_cast<int64_t>(sequence.tokens.size()) - sequence.num_prompt;

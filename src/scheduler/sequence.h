@@ -14,31 +14,31 @@ namespace lockstep::scheduler {
 /// There is no prefill and no decode phase: each step computes some of the tokens that are not computed yet.
 struct Sequence {
   uint64_t id = 0;
-  uint64_t arrival = 0;       ///< serial number; kept over preemption
-  int32_t priority = 0;       ///< 0 for all under Policy::kFcfs
+  uint64_t arrival = 0;  ///< serial number; kept over preemption
+  int32_t priority = 0;  ///< 0 for all under Policy::kFcfs
   request::SamplingParams sampling;
   uint64_t seed = 0;
   kv::Salt salt;
   double deadline = std::numeric_limits<double>::infinity();
   double arrived_at = 0;
-  double queue_s = 0;         ///< until the first admission
+  double queue_s = 0;  ///< until the first admission
 
-  std::vector<int32_t> tokens;        ///< prompt and known generated tokens
+  std::vector<int32_t> tokens;  ///< prompt and known generated tokens
   int64_t num_prompt = 0;
-  int64_t num_computed = 0;           ///< tokens whose K/V is written, or will be by a submitted step
-  int64_t num_in_flight = 0;          ///< tokens that submitted steps will sample
-  int32_t last_row = -1;              ///< row of the last submitted step
-  uint64_t last_step = 0;             ///< last step that names the blocks
+  int64_t num_computed = 0;   ///< tokens whose K/V is written, or will be by a submitted step
+  int64_t num_in_flight = 0;  ///< tokens that submitted steps will sample
+  int32_t last_row = -1;      ///< row of the last submitted step
+  uint64_t last_step = 0;     ///< last step that names the blocks
 
   std::vector<kv::BlockId> blocks;
-  std::vector<uint64_t> hashes;       ///< chained hashes of the full blocks of `tokens`, as far as they were needed
-  kv::PrefixCursor published;         ///< blocks that the prefix cache knows
-  int64_t num_pending = 0;            ///< blocks [published.num_blocks, num_pending) are announced as being computed
+  std::vector<uint64_t> hashes;  ///< chained hashes of the full blocks of `tokens`, as far as they were needed
+  kv::PrefixCursor published;    ///< blocks that the prefix cache knows
+  int64_t num_pending = 0;       ///< blocks [published.num_blocks, num_pending) are announced as being computed
 
   bool running = false;
   uint32_t epoch = 0;
   int32_t slot = -1;
-  int64_t num_cached = -1;            ///< prompt tokens from the prefix cache at the first admission
+  int64_t num_cached = -1;  ///< prompt tokens from the prefix cache at the first admission
   bool prompt_done = false;
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()) + num_in_flight; }

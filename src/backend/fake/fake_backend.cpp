@@ -25,7 +25,8 @@ class FakeBuffer final : public DeviceBuffer {
  public:
   FakeBuffer(DType dtype, int64_t rows, int64_t columns, int rank)
       : bytes_(static_cast<size_t>(rows * columns * dtype_info(dtype).block_bytes)) {
-    view_ = rank == 1 ? step::DeviceView(bytes_.data(), dtype, {rows}) : step::DeviceView(bytes_.data(), dtype, {rows, columns});
+    view_ = rank == 1 ? step::DeviceView(bytes_.data(), dtype, {rows})
+                      : step::DeviceView(bytes_.data(), dtype, {rows, columns});
   }
   const step::DeviceView& view() const override { return view_; }
 
@@ -68,7 +69,9 @@ class FakeBackend final : public Backend {
   }
   Status read(const step::DeviceView& view, void* host, int64_t bytes) const override;
   Status copy_block(int64_t from, int64_t to) override;
-  MemoryReport memory() const override { return {.weight_bytes = 0, .scratch_bytes = 0, .kv_bytes = limits_.kv.total_bytes()}; }
+  MemoryReport memory() const override {
+    return {.weight_bytes = 0, .scratch_bytes = 0, .kv_bytes = limits_.kv.total_bytes()};
+  }
   std::string describe() const override { return "fake backend: deterministic tokens, no maths"; }
 
  private:
@@ -88,8 +91,8 @@ class FakeBackend final : public Backend {
   int32_t source_token(const step::StepArgs& args, int64_t row) const;
   void digest_row(const step::StepArgs& args, const Row& row);
   void sample(const step::StepArgs& args, const step::StepOutputs& outputs, const Row& row);
-  void write_logprobs(const step::StepArgs& args, const step::StepOutputs& outputs, const Row& row, int64_t sample, int32_t id,
-                      uint64_t digest);
+  void write_logprobs(const step::StepArgs& args, const step::StepOutputs& outputs, const Row& row, int64_t sample,
+                      int32_t id, uint64_t digest);
   void score(const step::StepArgs& args, const step::StepOutputs& outputs, const Row& row);
   FakeChoice choice_of(const step::SamplingView& view, int64_t row) const;
 
@@ -97,10 +100,10 @@ class FakeBackend final : public Backend {
   StepShape shape_;
   step::StepLimits limits_;
   mutable std::optional<step::ValidationScratch> scratch_;
-  std::vector<int32_t> pages_;        // token id by slot
-  std::vector<int32_t> context_;      // of the row being run
-  std::vector<uint64_t> digests_;     // after each token of the row's query
-  std::array<SampledIds, 3> sampled_;  // by step_id % 3: two steps in flight and the one before them
+  std::vector<int32_t> pages_;                     // token id by slot
+  std::vector<int32_t> context_;                   // of the row being run
+  std::vector<uint64_t> digests_;                  // after each token of the row's query
+  std::array<SampledIds, 3> sampled_;              // by step_id % 3: two steps in flight and the one before them
   std::array<Submitted, kMaxInFlight> in_flight_;  // oldest first
   size_t num_in_flight_ = 0;
   uint64_t last_ticket_ = 0;
@@ -165,7 +168,9 @@ Status FakeBackend::record_sampled_ids(const step::StepArgs& args, const step::S
     if (source < 0) continue;
     const bool there = before.step_id + 1 == args.step_id && static_cast<size_t>(source) < before.counts.size() &&
                        before.counts[static_cast<size_t>(source)] > 0;
-    if (!there) return invalid_argument("token_source[{}] is {}, not a row of step {} that sampled", row, source, args.step_id - 1);
+    if (!there)
+      return invalid_argument("token_source[{}] is {}, not a row of step {} that sampled", row, source,
+                              args.step_id - 1);
   }
   SampledIds& own = sampled_[args.step_id % 3];
   if (own.step_id != args.step_id) {
@@ -221,7 +226,8 @@ Status FakeBackend::run(const Submitted& step) {
       sample(args, step.outputs, row);
       score(args, step.outputs, row);
       for (int64_t h = 0; !step.outputs.pooled.empty() && h < kHidden; ++h) {
-        data<float>(step.outputs.pooled)[row.index * kHidden + h] = fake_logprob(digests_.back(), static_cast<int32_t>(h));
+        data<float>(step.outputs.pooled)[row.index * kHidden + h] =
+            fake_logprob(digests_.back(), static_cast<int32_t>(h));
       }
     }
     row.first_token += row.query;
@@ -296,7 +302,8 @@ void FakeBackend::sample(const step::StepArgs& args, const step::StepOutputs& ou
     data<int32_t>(outputs.sampled_ids)[row.index * step::kTokenWidth + j] = id;
     write_logprobs(args, outputs, row, row.first_sample + j, id, digest);
     for (int64_t h = 0; !outputs.next_hidden.empty() && h < kHidden; ++h) {
-      data<float>(outputs.next_hidden)[(row.first_sample + j) * kHidden + h] = fake_logprob(digest, static_cast<int32_t>(h));
+      data<float>(outputs.next_hidden)[(row.first_sample + j) * kHidden + h] =
+          fake_logprob(digest, static_cast<int32_t>(h));
     }
     for (int64_t v = 0; !outputs.logits.empty() && v < options_.vocab_size; ++v) {
       data<float>(outputs.logits)[(row.first_sample + j) * options_.vocab_size + v] =
@@ -305,8 +312,8 @@ void FakeBackend::sample(const step::StepArgs& args, const step::StepOutputs& ou
   }
 }
 
-void FakeBackend::write_logprobs(const step::StepArgs& args, const step::StepOutputs& outputs, const Row& row, int64_t sample,
-                                 int32_t id, uint64_t digest) {
+void FakeBackend::write_logprobs(const step::StepArgs& args, const step::StepOutputs& outputs, const Row& row,
+                                 int64_t sample, int32_t id, uint64_t digest) {
   if (outputs.logprobs.empty()) return;
   const int32_t k = args.sampling.logprobs_k.empty() ? -1 : args.sampling.logprobs_k(row.index);
   data<float>(outputs.logprobs)[sample] = k >= 0 ? fake_logprob(digest, id) : kNaN;
@@ -355,6 +362,8 @@ Status FakeBackend::copy_block(int64_t from, int64_t to) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_fake_backend(FakeOptions options) { return std::make_unique<FakeBackend>(std::move(options)); }
+std::unique_ptr<Backend> make_fake_backend(FakeOptions options) {
+  return std::make_unique<FakeBackend>(std::move(options));
+}
 
 }  // namespace lockstep::backend

@@ -18,7 +18,8 @@ using step::testing::StagedStep;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-RowSpec row_of(std::vector<int32_t> tokens, int64_t start, int32_t samples, std::vector<int32_t> pages, int32_t source = -1) {
+RowSpec row_of(std::vector<int32_t> tokens, int64_t start, int32_t samples, std::vector<int32_t> pages,
+               int32_t source = -1) {
   RowSpec row;
   row.tokens = std::move(tokens);
   row.start = start;
@@ -58,7 +59,9 @@ class FakeBackendTest : public testing::Test {
     return backend_->wait(*ticket);
   }
 
-  int32_t expected(const std::vector<int32_t>& tokens) { return fake_next_token(fake_digest(tokens), FakeChoice{}, 1000); }
+  int32_t expected(const std::vector<int32_t>& tokens) {
+    return fake_next_token(fake_digest(tokens), FakeChoice{}, 1000);
+  }
 
   std::unique_ptr<Backend> backend_;
   std::array<std::vector<int32_t>, 2> ids_;
@@ -96,8 +99,7 @@ TEST_F(FakeBackendTest, AWrongPageChangesTheStream) {
 
 TEST_F(FakeBackendTest, TheStepAheadReadsTheTokenOfTheStepBefore) {
   make({});
-  StagedStep first(1, 0, {row_of({8}, 0, 1, {3}), row_of({9, 10}, 0, 1, {4})},
-                   16, 8);
+  StagedStep first(1, 0, {row_of({8}, 0, 1, {3}), row_of({9, 10}, 0, 1, {4})}, 16, 8);
   StagedStep second(2, 1, {row_of({0}, 2, 1, {4}, 1)}, 16, 8);
   const auto a = backend_->submit(first.args, outputs(first, 0));
   const auto b = backend_->submit(second.args, outputs(second, 1));
@@ -151,8 +153,7 @@ TEST(FakeModel, ChoiceFollowsItsParameters) {
   const uint64_t digest = fake_digest(std::vector<int32_t>{1, 2, 3});
   const int32_t greedy = fake_next_token(digest, {}, 1000);
   EXPECT_EQ(fake_next_token(digest, drawn(0.0F, 9), 1000), greedy);
-  EXPECT_NE(fake_next_token(digest, drawn(1.0F, 9), 1000),
-            fake_next_token(digest, drawn(1.0F, 10), 1000));
+  EXPECT_NE(fake_next_token(digest, drawn(1.0F, 9), 1000), fake_next_token(digest, drawn(1.0F, 10), 1000));
   const std::vector<int32_t> ids = {4, 5};
   const std::vector<float> values = {1.0F, 100.0F};
   FakeChoice forced;

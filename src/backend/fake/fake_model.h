@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake backend's "model": deterministic tokens without maths. Every output is a function of the ids from position 0 on
-// and of the row's own sampling parameters, as the exactness contract demands of a real one.
+// The fake backend's "model": deterministic tokens without maths. Every output is a function of the ids from position 0
+// on and of the row's own sampling parameters, as the exactness contract demands of a real one.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ uint64_t fake_digest(std::span<const int32_t> tokens);
 
 /// What decides a row's choice, beside its tokens. Neutral by default (greedy).
 struct FakeChoice {
-  float temperature = 0.0F;               ///< > 0: seed and choice count
+  float temperature = 0.0F;  ///< > 0: seed and choice count
   uint64_t seed = 0;
   int32_t choice = 0;
-  uint64_t penalties = 0;                 ///< digest of penalties and token counts; 0 = none
-  std::span<const int32_t> bias_ids;      ///< the first id with a bias of 90 or more is chosen, if it is allowed
+  uint64_t penalties = 0;             ///< digest of penalties and token counts; 0 = none
+  std::span<const int32_t> bias_ids;  ///< the first id with a bias of 90 or more is chosen, if it is allowed
   std::span<const float> bias_values;
-  std::span<const uint32_t> mask;         ///< bit set = allowed; empty = all allowed
+  std::span<const uint32_t> mask;  ///< bit set = allowed; empty = all allowed
 };
 
 /// Folds one (id, times generated) pair, ascending by id, into FakeChoice::penalties.
