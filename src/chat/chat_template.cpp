@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "chat/jinja/unicode.h"
-#include "chat/json_depth.h"
+#include "chat/json_bounds.h"
 
 namespace lockstep::chat {
 

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "chat/json_depth.h"
+#include "chat/json_bounds.h"
 
 namespace lockstep::chat {
 
@@ -92,9 +93,9 @@ Status normalise_arguments(Json& function, const std::string& place) {
   Json& arguments = function["arguments"];
   if (arguments.is_string()) {
     const auto& text = arguments.get_ref<const std::string&>();
-    Json parsed = text.empty() ? Json::object() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (parsed.is_discarded()) return invalid_argument("{}.arguments is not valid JSON", place);
-    arguments = std::move(parsed);
+    auto parsed = text.empty() ? std::optional(Json::object()) : parse_bounded_json(text);
+    if (!parsed) return invalid_argument("{}.arguments is not valid JSON, or has too many keys", place);
+    arguments = *std::move(parsed);
   }
   if (arguments.is_null()) arguments = Json::object();
   if (!arguments.is_object()) return invalid_argument("{}.arguments must be a JSON object", place);

@@ -57,8 +57,13 @@ TEST(Messages, ArgumentsThatAreNoObjectAreRefused) {
     EXPECT_EQ(with_arguments(std::string(R"(,"arguments":)") + wrong), place + "must be a JSON object") << wrong;
   }
   for (const auto* broken : {R"("{")", R"("{} x")", R"(" ")", R"("{\"a\":NaN}")", R"("{\"a\":\"\\ud800\"}")"}) {
-    EXPECT_EQ(with_arguments(std::string(R"(,"arguments":)") + broken), place + "is not valid JSON") << broken;
+    EXPECT_EQ(with_arguments(std::string(R"(,"arguments":)") + broken),
+              place + "is not valid JSON, or has too many keys")
+        << broken;
   }
+  std::string keys;
+  for (int i = 0; i < 200000; ++i) keys += (i == 0 ? "" : ",") + std::string(R"(\"k)") + std::to_string(i) + R"(\":1)";
+  EXPECT_EQ(with_arguments(R"(,"arguments":"{)" + keys + "}\""), place + "is not valid JSON, or has too many keys");
   std::string deep = "1";
   for (int i = 0; i < 5000; ++i) deep = "[" + deep + "]";
   EXPECT_EQ(with_arguments(R"(,"arguments":"{\"a\":)" + deep + "}\""), place + "is nested too deep");

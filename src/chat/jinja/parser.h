@@ -56,6 +56,8 @@ class Parser {
   ExpressionPtr parse_product();
   ExpressionPtr parse_power();
   ExpressionPtr parse_unary(bool with_filter);
+
+  // Below the operators (parser_primary.cpp).
   ExpressionPtr parse_primary();
   ExpressionPtr parse_name();
   ExpressionPtr parse_string();

@@ -9,7 +9,7 @@
 #include "chat/jinja/parser.h"
 #include "chat/jinja/print.h"
 #include "chat/jinja/runtime.h"
-#include "chat/json_depth.h"
+#include "chat/json_bounds.h"
 
 namespace lockstep::chat::jinja {
 
