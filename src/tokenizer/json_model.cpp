@@ -114,7 +114,11 @@ Status read_bpe(const Field& field, bool byte_level, TokenizerImpl& impl) {
     if (!config.unknown_id) return field.at("unk_token").wrong("a token of the vocabulary");
   }
   LOCKSTEP_RETURN_IF_ERROR(read_merges(field.at("merges"), *impl.vocabulary, config.merges));
-  config.pieces = byte_level ? by_bytes(*impl.vocabulary) : impl.vocabulary;
+  if (!byte_level) {
+    config.pieces = impl.vocabulary;
+  } else if (config.ignore_merges) {
+    config.pieces = by_bytes(*impl.vocabulary);
+  }
   impl.model = std::make_unique<BpeModel>(std::move(config));
   return {};
 }
