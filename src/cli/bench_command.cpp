@@ -45,13 +45,13 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-Machine measure_machine(const backend::CpuBackend& backend) {
+Expected<Machine> measure_machine(const backend::CpuBackend& backend) {
   Machine machine;
   machine.cpu = cpu::cpu_name();
   machine.isa = backend.kernels().isa;
   machine.threads = backend.threads();
   cpu::ThreadPool pool(machine.threads, /*pin=*/true);
-  machine.read_gbps = cpu::measure_read_gbps(pool);
+  LOCKSTEP_ASSIGN_OR_RETURN(machine.read_gbps, cpu::measure_read_gbps(pool));
   machine.fma_f32_gflops = cpu::measure_fma_gflops(pool);
   return machine;
 }
@@ -123,7 +123,7 @@ Status bench(const Flags& flags) {
   engine_flags.engine.on_step = recorder.observer();
   LOCKSTEP_ASSIGN_OR_RETURN(auto backend, load_backend(engine_flags, checkpoint));
   const backend::CpuBackend& cpu_backend = *backend;  // lives in the engine from now on
-  const Machine machine = measure_machine(cpu_backend);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Machine machine, measure_machine(cpu_backend));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto engine, make_engine(engine_flags, std::move(backend), {}));
   std::vector<BenchSamples> samples(tests.size());
   ProgressBar bar("measuring", 1, "runs");

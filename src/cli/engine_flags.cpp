@@ -85,7 +85,7 @@ Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& f
   LOCKSTEP_ASSIGN_OR_RETURN(auto loaded, backend::CpuBackend::load(checkpoint, options));
   bar.finish();
   log_info("{}", loaded->describe());
-  return std::move(loaded);
+  return loaded;
 }
 
 std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint) {

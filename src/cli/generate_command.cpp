@@ -20,8 +20,14 @@ using nlohmann::ordered_json;
 struct Flags {
   EngineFlags engine;
   std::vector<Prompt> prompts;
-  request::SamplingParams sampling = {.max_tokens = 128};
+  request::SamplingParams sampling = defaults();
   std::string output = "text";
+
+  static request::SamplingParams defaults() {
+    request::SamplingParams made;
+    made.max_tokens = 128;
+    return made;
+  }
 };
 
 /// The tokenizer and chat template, loaded only if a prompt is text; nullptr for a model without a tokenizer.
