@@ -73,7 +73,10 @@ TEST(JsonLines, FieldsAreCheckedByName) {
   EXPECT_EQ(refuse_unknown_fields(object, {"x"}).message(), "unknown field flag");
 }
 
-TEST(JsonLines, InvalidUtf8IsReplaced) { EXPECT_EQ(dump("a\xff"), "\"a\xef\xbf\xbd\""); }
+TEST(JsonLines, LinesAreAscii) {
+  EXPECT_EQ(dump("a\xff"), "\"a\\ufffd\"");
+  EXPECT_EQ(dump("\xe2\x80\xa8"), "\"\\u2028\"");
+}
 
 }  // namespace
 }  // namespace lockstep::cli

@@ -53,7 +53,7 @@ ordered_json json_number(float value) {
 }
 
 std::string dump(const ordered_json& value) {
-  return value.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
+  return value.dump(-1, ' ', /*ensure_ascii=*/true, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace lockstep::cli

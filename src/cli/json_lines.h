@@ -23,7 +23,7 @@ Status refuse_unknown_fields(const nlohmann::ordered_json& object, std::initiali
 
 /// The shortest decimal number that reads back to this float, as a double for JSON; NaN becomes null.
 nlohmann::ordered_json json_number(float value);
-/// dump() that never throws: invalid UTF-8 becomes U+FFFD.
+/// One line of pure ASCII (U+2028 and its like would break lines for some readers). Never throws: invalid UTF-8 becomes U+FFFD.
 std::string dump(const nlohmann::ordered_json& value);
 
 }  // namespace lockstep::cli
