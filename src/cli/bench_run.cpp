@@ -66,13 +66,16 @@ std::vector<request::Request> bench_requests(const BenchTest& test, int64_t voca
 void add_prefill_samples(const std::vector<engine::StepReport>& steps, BenchSamples& samples) {
   double wall = 0;
   double backend = 0;
+  double host = 0;
   for (const engine::StepReport& step : steps) {
     if (step.rows == 0) continue;
     wall += step.step_wall_s;
     backend += step.backend_wall_s;
+    host += step.host_s();
   }
   samples.step_ms.push_back(wall * 1e3);
   samples.backend_ms.push_back(backend * 1e3);
+  samples.host_ms.push_back(host * 1e3);
 }
 
 Status add_decode_samples(const std::vector<engine::StepReport>& steps, const BenchTest& test, BenchSamples& samples) {
@@ -83,6 +86,7 @@ Status add_decode_samples(const std::vector<engine::StepReport>& steps, const Be
     if (full_steps <= kUntimedDecodeSteps || full_steps > kUntimedDecodeSteps + kTimedDecodeSteps) continue;
     samples.step_ms.push_back(step.step_wall_s * 1e3);
     samples.backend_ms.push_back(step.backend_wall_s * 1e3);
+    samples.host_ms.push_back(step.host_s() * 1e3);
   }
   if (full_steps < kUntimedDecodeSteps + kTimedDecodeSteps) {
     return error(StatusCode::kResourceExhausted, "decode:{}@{}: only {} steps had all rows; raise --max-num-seqs or the KV pool",

@@ -30,6 +30,7 @@ inline constexpr int64_t kTimedDecodeSteps = 64;
 struct BenchSamples {
   std::vector<double> step_ms;
   std::vector<double> backend_ms;
+  std::vector<double> host_ms;  ///< the engine's own work, most of it while the backend is busy
 };
 
 /// Collects the engine's step reports (EngineOptions::on_step). Thread-safe.

@@ -19,6 +19,8 @@ void add_tokenize_command(CLI::App& app, Run& run);
 void add_render_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_bench_command(CLI::App& app, Run& run);
+void add_exactness_command(CLI::App& app, Run& run);
+void add_regress_command(CLI::App& app, Run& run);
 void add_serve_command(CLI::App& app, Run& run);
 
 }  // namespace lockstep::cli

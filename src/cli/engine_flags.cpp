@@ -73,19 +73,34 @@ loader::WeightsMode weights_mode(const EngineFlags& flags) {
   return flags.weights == "bf16" ? loader::WeightsMode::kBF16 : loader::WeightsMode::kNative;
 }
 
+namespace {
+
+backend::CpuBackendOptions backend_options(const EngineFlags& flags, std::string isa) {
+  backend::CpuBackendOptions options;
+  options.weights = weights_mode(flags);
+  options.threads = flags.threads;
+  options.isa = std::move(isa);
+  return options;
+}
+
+}  // namespace
+
 Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& flags,
                                                             const std::shared_ptr<const files::Checkpoint>& checkpoint) {
   const char* isa = std::getenv("LOCKSTEP_ISA");
   ProgressBar bar("loading " + checkpoint->path(), 1e6, "MB");
-  backend::CpuBackendOptions options;
-  options.weights = weights_mode(flags);
-  options.threads = flags.threads;
-  options.isa = isa == nullptr ? "" : isa;
+  backend::CpuBackendOptions options = backend_options(flags, isa == nullptr ? "" : isa);
   options.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
   LOCKSTEP_ASSIGN_OR_RETURN(auto loaded, backend::CpuBackend::load(checkpoint, options));
   bar.finish();
   log_info("{}", loaded->describe());
   return loaded;
+}
+
+Expected<std::unique_ptr<backend::CpuBackend>> load_backend_quietly(const EngineFlags& flags,
+                                                                    const std::shared_ptr<const files::Checkpoint>& checkpoint,
+                                                                    const std::string& isa) {
+  return backend::CpuBackend::load(checkpoint, backend_options(flags, isa));
 }
 
 std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint) {

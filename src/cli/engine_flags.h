@@ -33,6 +33,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags);
 Expected<std::shared_ptr<const files::Checkpoint>> open_checkpoint(const EngineFlags& flags);
 Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& flags,
                                                             const std::shared_ptr<const files::Checkpoint>& checkpoint);
+/// The same without a bar and a log line, with the instruction set `isa` ("" = the best).
+Expected<std::unique_ptr<backend::CpuBackend>> load_backend_quietly(const EngineFlags& flags,
+                                                                    const std::shared_ptr<const files::Checkpoint>& checkpoint,
+                                                                    const std::string& isa);
 /// Engine::create with the flags' options.
 Expected<std::unique_ptr<engine::Engine>> make_engine(const EngineFlags& flags, std::unique_ptr<backend::CpuBackend> backend,
                                                       std::vector<int32_t> end_token_ids);

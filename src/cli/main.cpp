@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
   cli::add_generate_command(app, run);
   cli::add_score_command(app, run);
   cli::add_bench_command(app, run);
+  cli::add_exactness_command(app, run);
+  cli::add_regress_command(app, run);
   cli::add_inspect_command(app, run);
   cli::add_tokenize_command(app, run);
   cli::add_render_command(app, run);

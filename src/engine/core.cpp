@@ -68,6 +68,7 @@ void Core::finish(uint64_t id, FinishReason reason) {
 void Core::step() {
   const double begin = clock_();
   const uint64_t steps_before = num_steps_;
+  last_.wait_s = 0;
   if (runner_->num_in_flight() > 0 && (!async_ || scheduler_.wants_results())) finish_oldest();
   const StepPlan& plan = scheduler_.schedule(begin);
   deliver(/*buffers=*/nullptr);  // requests that met their deadline
@@ -87,7 +88,9 @@ bool Core::start(const StepPlan& plan) {
 }
 
 void Core::finish_oldest() {
+  const double wait_begin = clock_();
   const FinishedStep step = runner_->wait();
+  last_.wait_s += clock_() - wait_begin;
   ++num_steps_;
   last_.step_id = step.plan->step_id;
   last_.rows = static_cast<int64_t>(step.plan->rows.size());

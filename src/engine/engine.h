@@ -15,14 +15,17 @@
 
 namespace lockstep::engine {
 
-/// One step, as seen by the engine thread. host time = step_wall_s - backend_wall_s.
+/// One step, as seen by the engine thread. The engine's own work in it is host_s(); with asynchronous scheduling it runs while the
+/// backend is busy.
 struct StepReport {
   uint64_t step_id = 0;
   int64_t rows = 0;
   int64_t decode_rows = 0;
   int64_t tokens = 0;
   double step_wall_s = 0;     ///< planning, staging, running, updating, delivering
-  double backend_wall_s = 0;  ///< of these, waiting for the backend
+  double backend_wall_s = 0;  ///< that the backend took for the step
+  double wait_s = 0;          ///< of step_wall_s, blocked until the backend was done
+  double host_s() const { return step_wall_s - wait_s; }
 };
 
 enum class SchedulingPolicy { kFcfs, kPriority };

@@ -27,7 +27,7 @@ double host_time(int64_t rows, int64_t context) {
   options.async_scheduling = false;
   std::vector<double> host;
   options.on_step = [&](const StepReport& step) {
-    if (step.decode_rows == rows) host.push_back(step.step_wall_s - step.backend_wall_s);
+    if (step.decode_rows == rows) host.push_back(step.host_s());
   };
   auto backend = backend::make_fake_backend({});
   backend::StepShape shape;
