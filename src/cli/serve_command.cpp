@@ -69,10 +69,10 @@ Status serve(const Flags& flags) {
   // The port is taken first: a wrong one is known before the model is loaded, and /health answers meanwhile.
   LOCKSTEP_ASSIGN_OR_RETURN(auto server, server::Server::start(options));
   log_info("{} listens; loading the model", server->url());
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto text_model,
                             text::TextModel::load(flags.engine.model, {.tokenizer = flags.engine.tokenizer,
                                                                        .parse_special_in_content = flags.parse_special_in_content}));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto engine, load_engine(flags.engine, checkpoint, text_model->end_token_ids()));
   log_info("engine: {}", engine::to_string(engine->options()));
   log_info("server: {}", server::to_string(options));
