@@ -10,8 +10,8 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr uint64_t kYmmState = 0x6;         // XCR0: SSE and AVX registers
-constexpr uint64_t kZmmState = 0xe6;        // and opmask, upper halves, upper 16 registers
+constexpr uint64_t kYmmState = 0x6;   // XCR0: SSE and AVX registers
+constexpr uint64_t kZmmState = 0xe6;  // and opmask, upper halves, upper 16 registers
 
 struct Leaf {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;

@@ -8,7 +8,7 @@ namespace lockstep::cpu {
 
 struct Features {
   bool avx2 = false, fma = false, f16c = false;
-  bool avx512 = false;       ///< F, BW, VL, DQ and the OS saves the state
+  bool avx512 = false;  ///< F, BW, VL, DQ and the OS saves the state
   bool avx512_vnni = false;
   bool avx512_bf16 = false;
 };

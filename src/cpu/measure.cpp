@@ -35,7 +35,9 @@ Expected<double> measure_read_gbps(ThreadPool& pool) {
   if (!features.avx2) return 0.0;
   const PeakLoops loops = features.avx512 ? avx512_peak_loops() : avx2_peak_loops();
   const std::unique_ptr<std::byte, FreeMemory> data(static_cast<std::byte*>(std::aligned_alloc(4096, kBufferBytes)));
-  if (!data) return error(StatusCode::kResourceExhausted, "no memory for the {} MiB buffer of the bandwidth measurement", kBufferBytes >> 20);
+  if (!data)
+    return error(StatusCode::kResourceExhausted, "no memory for the {} MiB buffer of the bandwidth measurement",
+                 kBufferBytes >> 20);
   std::byte* const base = data.get();
   constexpr int64_t kPieces = kBufferBytes / kPieceBytes;
   pool.parallel_for(kPieces, [base](int64_t piece, int) { std::memset(base + piece * kPieceBytes, 1, kPieceBytes); });

@@ -8,10 +8,11 @@
 namespace lockstep::cpu {
 
 struct PeakLoops {
-  /// Runs `rounds` rounds of independent fused multiply-adds; returns the floating-point operations done. *sink keeps the result alive.
+  /// Runs `rounds` rounds of independent fused multiply-adds; returns the floating-point operations done. *sink keeps
+  /// the result alive.
   double (*fma)(int64_t rounds, float* sink);
-  /// Reads `bytes` (a multiple of 4096) once from `streams` evenly spaced places at a time (1 or 4), prefetching `ahead` bytes;
-  /// returns something that depends on all of them.
+  /// Reads `bytes` (a multiple of 4096) once from `streams` evenly spaced places at a time (1 or 4), prefetching
+  /// `ahead` bytes; returns something that depends on all of them.
   uint64_t (*read)(const std::byte* data, int64_t bytes, int streams, int64_t ahead);
 };
 

@@ -72,9 +72,9 @@ void pin_to_core(std::thread& thread, int core) {
 
 }  // namespace
 
-// A job is the pair (body, pieces) plus `remaining`, the pieces that nobody has taken. Who lowers `remaining` from r > 0 owns
-// piece pieces - r, and the job cannot end before that piece is counted in `done`: so a worker that wakes late, or not at
-// all, holds nobody up and can never see a job that is over.
+// A job is the pair (body, pieces) plus `remaining`, the pieces that nobody has taken. Who lowers `remaining` from r >
+// 0 owns piece pieces - r, and the job cannot end before that piece is counted in `done`: so a worker that wakes late,
+// or not at all, holds nobody up and can never see a job that is over.
 struct ThreadPool::Impl {
   explicit Impl(int threads) : size(threads) {}
 

@@ -16,8 +16,7 @@ class FunctionRef<R(Args...)> {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
   FunctionRef(F&& f)  // NOLINT(google-explicit-constructor)
-      : object_(const_cast<void*>(static_cast<const void*>(&f))),
-        call_([](void* object, Args... args) -> R {
+      : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(static_cast<Args>(args)...);
         }) {}
   R operator()(Args... args) const { return call_(object_, static_cast<Args>(args)...); }
@@ -37,9 +36,9 @@ class ThreadPool final {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const;
-  /// Runs body(piece, worker) for piece = 0..pieces-1, each exactly once, worker in 0..size()-1; returns when all are done.
-  /// Pieces are taken dynamically, so results must not depend on who runs what. Every worker has MXCSR set to the default
-  /// (round to nearest, no FTZ, no DAZ) while it works. Allocates nothing.
+  /// Runs body(piece, worker) for piece = 0..pieces-1, each exactly once, worker in 0..size()-1; returns when all are
+  /// done. Pieces are taken dynamically, so results must not depend on who runs what. Every worker has MXCSR set to the
+  /// default (round to nearest, no FTZ, no DAZ) while it works. Allocates nothing.
   void parallel_for(int64_t pieces, FunctionRef<void(int64_t piece, int worker)> body);
 
  private:

@@ -18,7 +18,8 @@ TEST(ThreadPoolTest, RunsEachPieceOnce) {
     ThreadPool pool(threads, /*pin=*/false);
     EXPECT_EQ(pool.size(), threads);
     for (const int64_t pieces : {0, 1, 2, 7, 1000}) {
-      std::vector<int> runs(static_cast<size_t>(pieces), 0);  // not atomic: a piece has one owner and parallel_for publishes
+      std::vector<int> runs(static_cast<size_t>(pieces),
+                            0);  // not atomic: a piece has one owner and parallel_for publishes
       pool.parallel_for(pieces, [&](int64_t piece, int worker) {
         ASSERT_GE(worker, 0);
         ASSERT_LT(worker, threads);
@@ -44,7 +45,8 @@ TEST(ThreadPoolTest, WakesSleepersAndSleepsForSlowPieces) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));  // workers are asleep by now
     std::atomic<int> sum{0};
     pool.parallel_for(6, [&](int64_t piece, int worker) {
-      if (worker != 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the caller runs out of pieces and sleeps
+      if (worker != 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the caller runs out of pieces and sleeps
       sum += static_cast<int>(piece);
     });
     EXPECT_EQ(sum.load(), 15);

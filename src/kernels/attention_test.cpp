@@ -20,8 +20,8 @@ void expect_same(const AttendCase& test, const KernelTable& table) {
   const auto index = static_cast<int>(test.dtype);
   const AttendCase::Result ours = test.run(table.attend_segment[index]);
   const AttendCase::Result expected = test.run(ref_table().attend_segment[index]);
-  const std::string where = "rows " + std::to_string(test.lengths.size()) + " dim " + std::to_string(test.dim) + " length " +
-                            std::to_string(test.lengths[0]);
+  const std::string where = "rows " + std::to_string(test.lengths.size()) + " dim " + std::to_string(test.dim) +
+                            " length " + std::to_string(test.lengths[0]);
   ASSERT_TRUE(same_bits(ours.max, expected.max)) << where;
   ASSERT_TRUE(same_bits(ours.sum, expected.sum)) << where;
   ASSERT_TRUE(same_bits(ours.acc, expected.acc)) << where;
@@ -31,7 +31,8 @@ TEST_P(AttentionTest, EqualsReferenceForAnyRowsDimsAndLengths) {
   for (const KvDType dtype : kDTypes) {
     for (const int64_t dim : {2, 16, 18, 64, 80, 128}) {
       for (int rows = 1; rows <= kMaxQueryRows; rows += dim == 64 ? 1 : 3) {
-        for (const int32_t length : {1, 15, 16, 17, 100}) expect_same(AttendCase(dtype, dim, std::vector<int32_t>(static_cast<size_t>(rows), length), 1), *GetParam());
+        for (const int32_t length : {1, 15, 16, 17, 100})
+          expect_same(AttendCase(dtype, dim, std::vector<int32_t>(static_cast<size_t>(rows), length), 1), *GetParam());
       }
     }
   }
@@ -64,7 +65,8 @@ TEST_P(AttentionTest, ARowDoesNotDependOnItsNeighbours) {
 }
 
 TEST_P(AttentionTest, GarbagePastTheLengthIsNeverUsed) {
-  const AttendCase test(KvDType::kF32, 32, {5, 21}, 6);  // slots past 21 hold NaN, and so do lanes 5.. of row 0's view below
+  const AttendCase test(KvDType::kF32, 32, {5, 21},
+                        6);  // slots past 21 hold NaN, and so do lanes 5.. of row 0's view below
   const AttendCase::Result out = test.run(GetParam()->attend_segment[1]);
   for (size_t i = 0; i < 64; ++i) EXPECT_TRUE(std::isfinite(out.acc[i]));
   EXPECT_EQ(out.acc[64], kCanary);
@@ -107,9 +109,11 @@ TEST_P(AttentionTest, SegmentsMergeToTheWholeSoftmax) {
       const auto* k = reinterpret_cast<const float*>(part->k_tiles[static_cast<size_t>(p / 16)].data());
       const auto* v = reinterpret_cast<const float*>(part->v_tiles[static_cast<size_t>(p / 16)].data());
       double score = 0;
-      for (int64_t d = 0; d < kDim; ++d) score += static_cast<double>(part->q[static_cast<size_t>(d)]) * static_cast<double>(k[d * 16 + p % 16]);
+      for (int64_t d = 0; d < kDim; ++d)
+        score += static_cast<double>(part->q[static_cast<size_t>(d)]) * static_cast<double>(k[d * 16 + p % 16]);
       total += std::exp(score);
-      for (int64_t d = 0; d < kDim; ++d) expected[static_cast<size_t>(d)] += std::exp(score) * static_cast<double>(v[p % 16 * kDim + d]);
+      for (int64_t d = 0; d < kDim; ++d)
+        expected[static_cast<size_t>(d)] += std::exp(score) * static_cast<double>(v[p % 16 * kDim + d]);
     }
   }
   GetParam()->finish_attention(acc.data(), l, kDim, out.data());
@@ -124,7 +128,8 @@ TEST_P(AttentionTest, StoreKvRoundsAndKeepsNeighbours) {
       std::vector<float> v = values.floats(dim, -1e-38f, 1e-38f);  // denormals stay
       v[0] = std::numeric_limits<float>::quiet_NaN();
       const auto bytes = static_cast<size_t>(dim * kTileSlots * kv_dtype_bytes(dtype));
-      std::vector<std::byte> ours[2] = {std::vector<std::byte>(bytes, std::byte(7)), std::vector<std::byte>(bytes, std::byte(7))};
+      std::vector<std::byte> ours[2] = {std::vector<std::byte>(bytes, std::byte(7)),
+                                        std::vector<std::byte>(bytes, std::byte(7))};
       std::vector<std::byte> expected[2] = {ours[0], ours[1]};
       GetParam()->store_kv[static_cast<int>(dtype)](k.data(), v.data(), dim, ours[0].data(), ours[1].data(), 5);
       ref_table().store_kv[static_cast<int>(dtype)](k.data(), v.data(), dim, expected[0].data(), expected[1].data(), 5);

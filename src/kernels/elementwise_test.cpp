@@ -76,7 +76,9 @@ TEST_P(ElementwiseTest, EqualsReferenceInBits) {
     t.rope(out.data(), y.data(), y.data() + y.size() / 2, std::ssize(x));
     return out;
   });
-  expect_same(*GetParam(), [](const KernelTable& t, const auto& x, const auto&) { return std::vector{t.sum_exp(x.data(), std::ssize(x), 1.5f)}; });
+  expect_same(*GetParam(), [](const KernelTable& t, const auto& x, const auto&) {
+    return std::vector{t.sum_exp(x.data(), std::ssize(x), 1.5f)};
+  });
   expect_same(*GetParam(), [](const KernelTable& t, const auto& x, const auto& y) {
     auto out = with_canaries(x);
     float m = 0.25f, l = 3.0f;
@@ -112,11 +114,14 @@ TEST_P(ElementwiseTest, ValuesAreRight) {
   for (const float v : x) squares += static_cast<double>(v) * static_cast<double>(v);
   GetParam()->rms_norm(x.data(), y.data(), 1e-6f, 70, out.data());
   for (size_t i = 0; i < 70; ++i) {
-    EXPECT_NEAR(static_cast<double>(out[i]), static_cast<double>(x[i]) / std::sqrt(squares / 70 + 1e-6) * static_cast<double>(y[i]), 2e-6);
+    EXPECT_NEAR(static_cast<double>(out[i]),
+                static_cast<double>(x[i]) / std::sqrt(squares / 70 + 1e-6) * static_cast<double>(y[i]), 2e-6);
   }
   GetParam()->silu_mul(x.data(), y.data(), 70, out.data());
   for (size_t i = 0; i < 70; ++i) {
-    EXPECT_NEAR(static_cast<double>(out[i]), static_cast<double>(x[i]) / (1 + std::exp(-static_cast<double>(x[i]))) * static_cast<double>(y[i]), 2e-6);
+    EXPECT_NEAR(static_cast<double>(out[i]),
+                static_cast<double>(x[i]) / (1 + std::exp(-static_cast<double>(x[i]))) * static_cast<double>(y[i]),
+                2e-6);
   }
   float pair[2] = {3.0f, 4.0f};
   const float cosine = 0.6f, sine = 0.8f;
@@ -155,7 +160,8 @@ struct Quantized {
 };
 Quantized quantize(const KernelTable& table, const std::vector<float>& x) {
   const auto groups = static_cast<size_t>(num_groups(std::ssize(x)));
-  Quantized out{std::vector<int8_t>(groups * kGroup + 1, 99), std::vector<float>(groups + 1, kCanary), std::vector<int32_t>(groups + 1, 99), true};
+  Quantized out{std::vector<int8_t>(groups * kGroup + 1, 99), std::vector<float>(groups + 1, kCanary),
+                std::vector<int32_t>(groups + 1, 99), true};
   out.finite = table.quantize_g32(x.data(), std::ssize(x), out.q.data(), out.scale.data(), out.sum.data());
   return out;
 }

@@ -22,7 +22,8 @@ double ulps(float value, double exact) {
   return std::abs(static_cast<double>(value) - exact) / std::ldexp(1.0, std::max(exponent - 24, -149));
 }
 
-/// Every float between the bit patterns (same sign), through the widest table that this CPU has; each table equals exp_ref in bits.
+/// Every float between the bit patterns (same sign), through the widest table that this CPU has; each table equals
+/// exp_ref in bits.
 double worst_exp_ulps(uint32_t first_bits, uint32_t last_bits) {
   const KernelTable& table = *tables_to_test().back();
   std::vector<float> x(1 << 14), y(1 << 14);
@@ -91,7 +92,9 @@ TEST(PowTest, FarBetterThanDoubleRounding) {
       const double exponent = static_cast<double>(i) / 256.0;
       for (const double signed_exponent : {exponent, -exponent}) {
         const long double exact = std::pow(static_cast<long double>(base), static_cast<long double>(signed_exponent));
-        EXPECT_LT(std::abs(static_cast<double>((static_cast<long double>(pow_ref(base, signed_exponent)) - exact) / exact)), 1e-14);
+        EXPECT_LT(
+            std::abs(static_cast<double>((static_cast<long double>(pow_ref(base, signed_exponent)) - exact) / exact)),
+            1e-14);
       }
     }
   }

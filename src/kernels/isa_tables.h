@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one symbol that each instruction set's object files export. Call a getter only where select.cpp found that the CPU
-// can run its code.
+// The one symbol that each instruction set's object files export. Call a getter only where select.cpp found that the
+// CPU can run its code.
 #pragma once
 
 #include "kernels/table.h"

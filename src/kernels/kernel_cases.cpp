@@ -17,12 +17,18 @@ namespace {
 
 SourceType source_of(WeightFormat format) {
   switch (format) {
-    case WeightFormat::kF32: return SourceType::kF32;
-    case WeightFormat::kF16: return SourceType::kF16;
-    case WeightFormat::kBF16: return SourceType::kBF16;
-    case WeightFormat::kQ8G32: return SourceType::kQ8_0;
-    case WeightFormat::kQ4_0: return SourceType::kQ4_0;
-    case WeightFormat::kQ4_1: return SourceType::kQ4_1;
+    case WeightFormat::kF32:
+      return SourceType::kF32;
+    case WeightFormat::kF16:
+      return SourceType::kF16;
+    case WeightFormat::kBF16:
+      return SourceType::kBF16;
+    case WeightFormat::kQ8G32:
+      return SourceType::kQ8_0;
+    case WeightFormat::kQ4_0:
+      return SourceType::kQ4_0;
+    case WeightFormat::kQ4_1:
+      return SourceType::kQ4_1;
   }
   return SourceType::kF32;
 }
@@ -57,7 +63,9 @@ std::vector<std::byte> source_rows(SourceType source, int64_t n, int64_t k, Case
 }  // namespace
 
 uint32_t CaseValues::word() { return philox4x32({counter_++, salt_, 0, 0}, {0x10c57e9u, 0})[0]; }
-float CaseValues::uniform(float low, float high) { return low + (high - low) * static_cast<float>(word() >> 8) * 0x1p-24f; }
+float CaseValues::uniform(float low, float high) {
+  return low + (high - low) * static_cast<float>(word() >> 8) * 0x1p-24f;
+}
 std::vector<float> CaseValues::floats(int64_t count, float low, float high) {
   std::vector<float> out(static_cast<size_t>(count));
   for (float& x : out) x = uniform(low, high);
@@ -85,8 +93,19 @@ MatmulCase::MatmulCase(WeightFormat format_in, int64_t m_in, int64_t n_in, int64
 std::vector<float> MatmulCase::run(MatmulFn function) const {
   std::vector<float> out(static_cast<size_t>(m * out_stride()), kCanary);
   const int64_t groups = num_groups(k);
-  function({.weights = weights.data(), .n = n, .k = k, .m = m, .x = x.data(), .x_stride = k, .xq = xq.data(), .xq_stride = groups * kGroup,
-            .x_scale = x_scale.data(), .x_sum = x_sum.data(), .group_stride = groups, .out = out.data(), .out_stride = out_stride()});
+  function({.weights = weights.data(),
+            .n = n,
+            .k = k,
+            .m = m,
+            .x = x.data(),
+            .x_stride = k,
+            .xq = xq.data(),
+            .xq_stride = groups * kGroup,
+            .x_scale = x_scale.data(),
+            .x_sum = x_sum.data(),
+            .group_stride = groups,
+            .out = out.data(),
+            .out_stride = out_stride()});
   return out;
 }
 
@@ -114,12 +133,22 @@ AttendCase::Result AttendCase::run(AttendFn function) const {
   const size_t rows = lengths.size();
   Result out{std::vector<float>(rows + 1, kCanary), std::vector<float>(rows + 1, kCanary),
              std::vector<float>(rows * static_cast<size_t>(dim) + 16, kCanary)};
-  std::vector<float> scratch(static_cast<size_t>(kMaxQueryRows * kSegmentPositions), std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> scratch(static_cast<size_t>(kMaxQueryRows * kSegmentPositions),
+                             std::numeric_limits<float>::quiet_NaN());
   std::vector<const void*> k, v;
   for (const auto& tile : k_tiles) k.push_back(tile.data());
   for (const auto& tile : v_tiles) v.push_back(tile.data());
-  function({.rows = static_cast<int64_t>(rows), .dim = dim, .q = q.data(), .q_stride = dim, .lengths = lengths.data(), .k_tiles = k.data(),
-            .v_tiles = v.data(), .scratch = scratch.data(), .out_max = out.max.data(), .out_sum = out.sum.data(), .out_acc = out.acc.data()});
+  function({.rows = static_cast<int64_t>(rows),
+            .dim = dim,
+            .q = q.data(),
+            .q_stride = dim,
+            .lengths = lengths.data(),
+            .k_tiles = k.data(),
+            .v_tiles = v.data(),
+            .scratch = scratch.data(),
+            .out_max = out.max.data(),
+            .out_sum = out.sum.data(),
+            .out_acc = out.acc.data()});
   return out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls and attention of each table at the shapes of Qwen3-0.6B. Counters: GB/s of weights (or K and V), GFLOP/s, and their shares of
-// what this machine can do with as many threads, measured at start. Weights rotate over more memory than the caches hold.
+// Matmuls and attention of each table at the shapes of Qwen3-0.6B. Counters: GB/s of weights (or K and V), GFLOP/s, and
+// their shares of what this machine can do with as many threads, measured at start. Weights rotate over more memory
+// than the caches hold.
 //   kernels_bench --benchmark_filter='avx2/bf16.*m:512'
 #include <benchmark/benchmark.h>
 
@@ -37,7 +38,9 @@ Machine& machine(int threads) {
 }
 
 void report(benchmark::State& state, const Machine& m, double bytes, double flops) {
-  const auto rate = [&](double amount) { return benchmark::Counter(amount, benchmark::Counter::kIsIterationInvariantRate); };
+  const auto rate = [&](double amount) {
+    return benchmark::Counter(amount, benchmark::Counter::kIsIterationInvariantRate);
+  };
   state.counters["GB/s"] = rate(bytes * 1e-9);
   state.counters["GFLOP/s"] = rate(flops * 1e-9);
   state.counters["of_R"] = rate(bytes * 1e-9 / m.read_gbps);
@@ -69,19 +72,20 @@ void bench_matmul(benchmark::State& state, const KernelTable* table, WeightForma
     box.pool.parallel_for(row_pieces * column_pieces, [&](int64_t piece, int) {
       const int64_t row = piece / column_pieces * row_block;
       const int64_t column = piece % column_pieces * column_block;
-      table->matmul[static_cast<int>(format)]({.weights = matrix + column / kPanelColumns * panel_bytes(format, shape.k),
-                                               .n = std::min(column_block, shape.n - column),
-                                               .k = shape.k,
-                                               .m = std::min(row_block, shape.m - row),
-                                               .x = one.x.data() + row * shape.k,
-                                               .x_stride = shape.k,
-                                               .xq = one.xq.data() + row * groups * kGroup,
-                                               .xq_stride = groups * kGroup,
-                                               .x_scale = one.x_scale.data() + row * groups,
-                                               .x_sum = one.x_sum.data() + row * groups,
-                                               .group_stride = groups,
-                                               .out = out.data() + row * shape.n + column,
-                                               .out_stride = shape.n});
+      table->matmul[static_cast<int>(format)](
+          {.weights = matrix + column / kPanelColumns * panel_bytes(format, shape.k),
+           .n = std::min(column_block, shape.n - column),
+           .k = shape.k,
+           .m = std::min(row_block, shape.m - row),
+           .x = one.x.data() + row * shape.k,
+           .x_stride = shape.k,
+           .xq = one.xq.data() + row * groups * kGroup,
+           .xq_stride = groups * kGroup,
+           .x_scale = one.x_scale.data() + row * groups,
+           .x_sum = one.x_sum.data() + row * groups,
+           .group_stride = groups,
+           .out = out.data() + row * shape.n + column,
+           .out_stride = shape.n});
     });
     benchmark::DoNotOptimize(out.data());
   }
@@ -94,14 +98,25 @@ void bench_attention(benchmark::State& state, const KernelTable* table, KvDType 
   std::vector<const void*> k, v;
   for (const auto& tile : test.k_tiles) k.push_back(tile.data());
   for (const auto& tile : test.v_tiles) v.push_back(tile.data());
-  std::vector<float> scratch(kMaxQueryRows * kSegmentPositions), acc(static_cast<size_t>(rows * dim)), max(static_cast<size_t>(rows)), sum = max;
-  const AttendArgs args{.rows = rows, .dim = dim, .q = test.q.data(), .q_stride = dim, .lengths = test.lengths.data(), .k_tiles = k.data(),
-                        .v_tiles = v.data(), .scratch = scratch.data(), .out_max = max.data(), .out_sum = sum.data(), .out_acc = acc.data()};
+  std::vector<float> scratch(kMaxQueryRows * kSegmentPositions), acc(static_cast<size_t>(rows * dim)),
+      max(static_cast<size_t>(rows)), sum = max;
+  const AttendArgs args{.rows = rows,
+                        .dim = dim,
+                        .q = test.q.data(),
+                        .q_stride = dim,
+                        .lengths = test.lengths.data(),
+                        .k_tiles = k.data(),
+                        .v_tiles = v.data(),
+                        .scratch = scratch.data(),
+                        .out_max = max.data(),
+                        .out_sum = sum.data(),
+                        .out_acc = acc.data()};
   for (auto _ : state) {
     table->attend_segment[static_cast<int>(dtype)](args);
     benchmark::DoNotOptimize(acc.data());
   }
-  report(state, box, static_cast<double>(2 * 512 * dim * kv_dtype_bytes(dtype)), 4.0 * static_cast<double>(rows * 512 * dim));
+  report(state, box, static_cast<double>(2 * 512 * dim * kv_dtype_bytes(dtype)),
+         4.0 * static_cast<double>(rows * 512 * dim));
 }
 
 std::vector<const KernelTable*> tables() {
@@ -122,11 +137,13 @@ void register_all() {
       for (const int threads : {1, cores}) {
         for (const int64_t m : {1, 2, 4, 6, 8, 16, 64, 512}) {
           for (const auto& [n, k] : {std::pair<int64_t, int64_t>{3072, 1024}, {1024, 3072}}) {
-            const std::string name = isa + "/" + std::string(to_string(weights)) + "/t:" + std::to_string(threads) + "/n:" + std::to_string(n) +
-                                     "/k:" + std::to_string(k) + "/m:" + std::to_string(m);
+            const std::string name = isa + "/" + std::string(to_string(weights)) + "/t:" + std::to_string(threads) +
+                                     "/n:" + std::to_string(n) + "/k:" + std::to_string(k) + "/m:" + std::to_string(m);
             const Shape shape{m, n, k};
-            auto* one = benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) { bench_matmul(s, table, weights, shape, threads); });
-            if (threads > 1) one->UseRealTime();  // one thread is timed by its processor time: steadier on a busy machine
+            auto* one = benchmark::RegisterBenchmark(
+                name.c_str(), [=](benchmark::State& s) { bench_matmul(s, table, weights, shape, threads); });
+            if (threads > 1)
+              one->UseRealTime();  // one thread is timed by its processor time: steadier on a busy machine
           }
         }
         if (cores == 1) break;
@@ -134,8 +151,10 @@ void register_all() {
     }
     for (const KvDType dtype : {KvDType::kBF16, KvDType::kF32}) {
       for (const int64_t rows : {1, 2, 3, 4, 8, 16}) {
-        const std::string name = isa + "/attend_" + (dtype == KvDType::kBF16 ? "bf16" : "f32") + "/dim:128/rows:" + std::to_string(rows);
-        benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) { bench_attention(s, table, dtype, rows, 128); });
+        const std::string name =
+            isa + "/attend_" + (dtype == KvDType::kBF16 ? "bf16" : "f32") + "/dim:128/rows:" + std::to_string(rows);
+        benchmark::RegisterBenchmark(name.c_str(),
+                                     [=](benchmark::State& s) { bench_attention(s, table, dtype, rows, 128); });
       }
     }
   }

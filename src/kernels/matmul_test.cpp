@@ -18,7 +18,8 @@ void expect_same(const MatmulCase& test, const KernelTable& table) {
   const int format = static_cast<int>(test.format);
   const std::vector<float> expected = test.run(ref_table().matmul[format]);
   const std::vector<float> ours = test.run(table.matmul[format]);
-  ASSERT_TRUE(same_bits(ours, expected)) << to_string(test.format) << " m " << test.m << " n " << test.n << " k " << test.k;
+  ASSERT_TRUE(same_bits(ours, expected)) << to_string(test.format) << " m " << test.m << " n " << test.n << " k "
+                                         << test.k;
 }
 
 class MatmulTest : public testing::TestWithParam<const KernelTable*> {};
@@ -29,7 +30,8 @@ TEST_P(MatmulTest, EqualsReferenceInBitsForOddSizes) {
   for (const WeightFormat format : kFormats) {
     for (const int64_t n : {1, 15, 16, 17, 40, 100}) {
       for (const int64_t k : {1, 2, 31, 32, 33, 48, 64, 112, 576}) {
-        for (int64_t m = 1; m <= 17; m += n == 40 ? 1 : 5) expect_same(MatmulCase(format, m, n, k, static_cast<uint32_t>(n * k)), *GetParam());
+        for (int64_t m = 1; m <= 17; m += n == 40 ? 1 : 5)
+          expect_same(MatmulCase(format, m, n, k, static_cast<uint32_t>(n * k)), *GetParam());
       }
     }
   }
@@ -89,7 +91,8 @@ TEST(MatmulReferenceTest, IsCloseToDoublePrecision) {
     for (int64_t row = 0; row < test.m; ++row) {
       double expected = 0, magnitude = 0;
       for (int64_t k = 0; k < test.k; ++k) {
-        const double product = static_cast<double>(test.x[static_cast<size_t>(row * test.k + k)]) * static_cast<double>(w[static_cast<size_t>(k)]);
+        const double product = static_cast<double>(test.x[static_cast<size_t>(row * test.k + k)]) *
+                               static_cast<double>(w[static_cast<size_t>(k)]);
         expected += product;
         magnitude += std::abs(product);
       }
@@ -114,7 +117,8 @@ TEST(MatmulReferenceTest, Int8IsCloseToDoublePrecisionOfDequantisedValues) {
           expected += x * static_cast<double>(w[static_cast<size_t>(k)]);
           magnitude += std::abs(x * static_cast<double>(w[static_cast<size_t>(k)]));
         }
-        EXPECT_NEAR(static_cast<double>(out[static_cast<size_t>(row * test.out_stride() + column)]), expected, 1e-5 * magnitude);
+        EXPECT_NEAR(static_cast<double>(out[static_cast<size_t>(row * test.out_stride() + column)]), expected,
+                    1e-5 * magnitude);
       }
     }
   }
@@ -124,7 +128,8 @@ TEST(MatmulReferenceTest, WritesOnlyItsOutputs) {
   for (const WeightFormat format : kFormats) {
     const MatmulCase test(format, 2, 17, 33, 4);
     const std::vector<float> out = test.run(ref_table().matmul[static_cast<int>(format)]);
-    for (int64_t i = 0; i < std::ssize(out); ++i) EXPECT_EQ(i % test.out_stride() >= test.n, out[static_cast<size_t>(i)] == kCanary) << i;
+    for (int64_t i = 0; i < std::ssize(out); ++i)
+      EXPECT_EQ(i % test.out_stride() >= test.n, out[static_cast<size_t>(i)] == kCanary) << i;
   }
 }
 

@@ -39,7 +39,9 @@ bool is_block_type(SourceType source) {
 /// Up to 32 elements of a source row from `first`, a multiple of 32, as f32.
 void dequantize_group(SourceType source, const std::byte* row, int64_t first, int64_t count, float* out) {
   switch (source) {
-    case SourceType::kF32: std::memcpy(out, row + first * 4, static_cast<size_t>(count) * 4); return;
+    case SourceType::kF32:
+      std::memcpy(out, row + first * 4, static_cast<size_t>(count) * 4);
+      return;
     case SourceType::kF16:
       for (int64_t i = 0; i < count; ++i) out[i] = f16_to_f32(load<uint16_t>(row, first + i));
       return;
@@ -76,13 +78,20 @@ void dequantize_group(SourceType source, const std::byte* row, int64_t first, in
 
 void store_float(WeightFormat format, std::byte* panel, int64_t k, int64_t column, float value) {
   switch (format) {
-    case WeightFormat::kF32: store(panel, k * kPanelColumns + column, value); return;
-    case WeightFormat::kF16: store(panel, k * kPanelColumns + column, f32_to_f16(value)); return;
-    default: store(panel, (k / 2 * kPanelColumns + column) * 2 + k % 2, f32_to_bf16(value)); return;
+    case WeightFormat::kF32:
+      store(panel, k * kPanelColumns + column, value);
+      return;
+    case WeightFormat::kF16:
+      store(panel, k * kPanelColumns + column, f32_to_f16(value));
+      return;
+    default:
+      store(panel, (k / 2 * kPanelColumns + column) * 2 + k % 2, f32_to_bf16(value));
+      return;
   }
 }
 
-void pack_float_panel(WeightFormat format, SourceType source, const std::byte* const* rows, int64_t count, int64_t k, std::byte* out) {
+void pack_float_panel(WeightFormat format, SourceType source, const std::byte* const* rows, int64_t count, int64_t k,
+                      std::byte* out) {
   float values[kGroup];
   for (int64_t first = 0; first < k; first += kGroup) {
     const int64_t length = std::min(kGroup, k - first);
@@ -117,7 +126,8 @@ void pack_q8_panel(const std::byte* const* rows, int64_t count, int64_t k, std::
   }
 }
 
-/// Q4_0 (one scale) and Q4_1 (two): the nibble bytes keep their pairing, four bytes of a row become one word of its column.
+/// Q4_0 (one scale) and Q4_1 (two): the nibble bytes keep their pairing, four bytes of a row become one word of its
+/// column.
 void pack_q4_panel(const std::byte* const* rows, int64_t count, int64_t k, int64_t num_scales, std::byte* out) {
   const int64_t block_bytes = 2 * num_scales + kHalfGroup;
   const int64_t group_bytes = num_scales == 1 ? kQ4_0GroupBytes : kQ4_1GroupBytes;
@@ -155,12 +165,17 @@ void unpack_group(WeightFormat format, const std::byte* group, int64_t column, f
 
 int64_t source_row_bytes(SourceType source, int64_t k) {
   switch (source) {
-    case SourceType::kF32: return k * 4;
+    case SourceType::kF32:
+      return k * 4;
     case SourceType::kF16:
-    case SourceType::kBF16: return k * 2;
-    case SourceType::kQ8_0: return k / kGroup * kQ8_0BlockBytes;
-    case SourceType::kQ4_0: return k / kGroup * kQ4_0BlockBytes;
-    case SourceType::kQ4_1: return k / kGroup * kQ4_1BlockBytes;
+    case SourceType::kBF16:
+      return k * 2;
+    case SourceType::kQ8_0:
+      return k / kGroup * kQ8_0BlockBytes;
+    case SourceType::kQ4_0:
+      return k / kGroup * kQ4_0BlockBytes;
+    case SourceType::kQ4_1:
+      return k / kGroup * kQ4_1BlockBytes;
   }
   LOCKSTEP_CHECK(false);
   return 0;
@@ -170,32 +185,41 @@ bool can_pack(WeightFormat format, SourceType source) {
   switch (format) {
     case WeightFormat::kF32:
     case WeightFormat::kF16:
-    case WeightFormat::kBF16: return true;
-    case WeightFormat::kQ8G32: return source == SourceType::kQ8_0;
-    case WeightFormat::kQ4_0: return source == SourceType::kQ4_0;
-    case WeightFormat::kQ4_1: return source == SourceType::kQ4_1;
+    case WeightFormat::kBF16:
+      return true;
+    case WeightFormat::kQ8G32:
+      return source == SourceType::kQ8_0;
+    case WeightFormat::kQ4_0:
+      return source == SourceType::kQ4_0;
+    case WeightFormat::kQ4_1:
+      return source == SourceType::kQ4_1;
   }
   return false;
 }
 
-void pack_panel(WeightFormat format, SourceType source, const std::byte* const* rows, int64_t count, int64_t k, std::byte* out) {
+void pack_panel(WeightFormat format, SourceType source, const std::byte* const* rows, int64_t count, int64_t k,
+                std::byte* out) {
   LOCKSTEP_CHECK(can_pack(format, source) && count >= 1 && count <= kPanelColumns && k >= 1);
   LOCKSTEP_CHECK(!is_block_type(source) || k % kGroup == 0);
   if (count < kPanelColumns || k % 2 != 0) std::memset(out, 0, static_cast<size_t>(panel_bytes(format, k)));
   switch (format) {
     case WeightFormat::kF32:
-    case WeightFormat::kF16: return pack_float_panel(format, source, rows, count, k, out);
+    case WeightFormat::kF16:
+      return pack_float_panel(format, source, rows, count, k, out);
     case WeightFormat::kBF16:
       if (source == SourceType::kBF16) return pack_bf16_panel(rows, count, k, out);
       return pack_float_panel(format, source, rows, count, k, out);
-    case WeightFormat::kQ8G32: return pack_q8_panel(rows, count, k, out);
-    case WeightFormat::kQ4_0: return pack_q4_panel(rows, count, k, 1, out);
-    case WeightFormat::kQ4_1: return pack_q4_panel(rows, count, k, 2, out);
+    case WeightFormat::kQ8G32:
+      return pack_q8_panel(rows, count, k, out);
+    case WeightFormat::kQ4_0:
+      return pack_q4_panel(rows, count, k, 1, out);
+    case WeightFormat::kQ4_1:
+      return pack_q4_panel(rows, count, k, 2, out);
   }
 }
 
-void pack_matrix(WeightFormat format, SourceType source, const std::byte* first, int64_t row_stride, int64_t n, int64_t k,
-                 std::byte* out) {
+void pack_matrix(WeightFormat format, SourceType source, const std::byte* first, int64_t row_stride, int64_t n,
+                 int64_t k, std::byte* out) {
   const std::byte* rows[kPanelColumns];
   for (int64_t column = 0; column < n; column += kPanelColumns, out += panel_bytes(format, k)) {
     const int64_t count = std::min(kPanelColumns, n - column);
@@ -222,9 +246,11 @@ void unpack_row(WeightFormat format, const std::byte* packed, int64_t k, int64_t
       for (int64_t i = 0; i < k; ++i) out[i] = f16_to_f32(load<uint16_t>(panel, i * kPanelColumns + column));
       return;
     case WeightFormat::kBF16:
-      for (int64_t i = 0; i < k; ++i) out[i] = bf16_to_f32(load<uint16_t>(panel, (i / 2 * kPanelColumns + column) * 2 + i % 2));
+      for (int64_t i = 0; i < k; ++i)
+        out[i] = bf16_to_f32(load<uint16_t>(panel, (i / 2 * kPanelColumns + column) * 2 + i % 2));
       return;
-    default: break;
+    default:
+      break;
   }
   const int64_t group_bytes = panel_bytes(format, kGroup);
   for (int64_t g = 0; g < num_groups(k); ++g) {

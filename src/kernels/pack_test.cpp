@@ -14,8 +14,10 @@
 namespace lockstep::kernels {
 namespace {
 
-constexpr SourceType kSources[] = {SourceType::kF32, SourceType::kF16, SourceType::kBF16, SourceType::kQ8_0, SourceType::kQ4_0, SourceType::kQ4_1};
-constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16, WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+constexpr SourceType kSources[] = {SourceType::kF32,  SourceType::kF16,  SourceType::kBF16,
+                                   SourceType::kQ8_0, SourceType::kQ4_0, SourceType::kQ4_1};
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32,   WeightFormat::kF16,  WeightFormat::kBF16,
+                                     WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
 
 bool is_blocks(SourceType source) { return source >= SourceType::kQ8_0; }
 
@@ -26,7 +28,8 @@ std::vector<std::byte> random_rows(SourceType source, int64_t n, int64_t k) {
   for (std::byte& b : rows) b = std::byte(values.word() & 0xffu);
   const size_t header = source == SourceType::kQ4_1 ? 4 : 2;
   for (int64_t i = 0; i < n * (is_blocks(source) ? k / kGroup : k); ++i) {
-    std::byte* at = rows.data() + static_cast<size_t>(i) * static_cast<size_t>(source_row_bytes(source, is_blocks(source) ? kGroup : 1));
+    std::byte* at = rows.data() + static_cast<size_t>(i) *
+                                      static_cast<size_t>(source_row_bytes(source, is_blocks(source) ? kGroup : 1));
     if (source == SourceType::kF32) at[3] &= std::byte(0xbf);
     if (source == SourceType::kBF16) at[1] &= std::byte(0xbf);
     if (source == SourceType::kF16 || is_blocks(source)) at[1] &= std::byte(0xbf);

@@ -49,7 +49,8 @@ Expected<const KernelTable*> named_table(std::string_view isa, const cpu::Featur
     if (level.isa == isa) {
       const std::string missing = level.missing(features);
       if (missing.empty()) return checked_table(level);
-      return error(StatusCode::kUnsupported, "instruction set {} was asked for, but this CPU ({}) lacks {}", isa, cpu::cpu_name(), missing);
+      return error(StatusCode::kUnsupported, "instruction set {} was asked for, but this CPU ({}) lacks {}", isa,
+                   cpu::cpu_name(), missing);
     }
     names = std::string(level.isa) + (names.empty() ? "" : ", ") + names;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table against the reference, for a few milliseconds: guards against a compiler or a CPU that does not do what was tested.
+// A table against the reference, for a few milliseconds: guards against a compiler or a CPU that does not do what was
+// tested.
 #include <algorithm>
 
 #include "base/status.h"
@@ -28,11 +29,13 @@ Status check_matmul(const KernelTable& table) {
 Status check_attention(const KernelTable& table) {
   for (const KvDType dtype : {KvDType::kBF16, KvDType::kF32}) {
     const auto index = static_cast<int>(dtype);
-    for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{37}, std::vector<int32_t>{50, 49, 48, 47, 46, 45, 44}}) {
+    for (const std::vector<int32_t>& lengths :
+         {std::vector<int32_t>{37}, std::vector<int32_t>{50, 49, 48, 47, 46, 45, 44}}) {
       const AttendCase test(dtype, 40, lengths, 7);
       const AttendCase::Result ours = test.run(table.attend_segment[index]);
       const AttendCase::Result expected = test.run(ref_table().attend_segment[index]);
-      const bool same = same_bits(ours.max, expected.max) && same_bits(ours.sum, expected.sum) && same_bits(ours.acc, expected.acc);
+      const bool same =
+          same_bits(ours.max, expected.max) && same_bits(ours.sum, expected.sum) && same_bits(ours.acc, expected.acc);
       if (!same) return differs(table, "attend_segment");
     }
   }
@@ -75,7 +78,8 @@ Status check_elementwise(const KernelTable& table) {
   CaseValues values(3);
   const std::vector<float> x = values.floats(90, -4.0f, 4.0f);
   const std::vector<float> y = values.floats(90, -1.0f, 1.0f);
-  return same_bits(run_elementwise(table, x, y), run_elementwise(ref_table(), x, y)) ? Status() : differs(table, "elementwise");
+  return same_bits(run_elementwise(table, x, y), run_elementwise(ref_table(), x, y)) ? Status()
+                                                                                     : differs(table, "elementwise");
 }
 
 }  // namespace

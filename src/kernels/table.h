@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel table: single-threaded functions over pointers and sizes, one implementation per instruction set, all equal
-// in bits to the scalar reference (docs/numerics.md). No function allocates, none keeps state.
+// The kernel table: single-threaded functions over pointers and sizes, one implementation per instruction set, all
+// equal in bits to the scalar reference (docs/numerics.md). No function allocates, none keeps state.
 //
-// Common conventions. Pointers of activations and outputs are 4-byte aligned; weights are 32-byte aligned panels. Outputs
-// are written exactly for the rows and columns named, never past them; inputs are read exactly likewise (padding inside
-// packed weights and inside quantised rows may be read). fma = fused multiply-add; "tree16" reduces 16 lanes as
-// l[i] += l[i+8], += l[i+4], += l[i+2], += l[i+1] (for maxima likewise).
+// Common conventions. Pointers of activations and outputs are 4-byte aligned; weights are 32-byte aligned panels.
+// Outputs are written exactly for the rows and columns named, never past them; inputs are read exactly likewise
+// (padding inside packed weights and inside quantised rows may be read). fma = fused multiply-add; "tree16" reduces 16
+// lanes as l[i] += l[i+8], += l[i+4], += l[i+2], += l[i+1] (for maxima likewise).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace lockstep::kernels {
 enum class KvDType : uint8_t { kBF16, kF32 };
 inline int64_t kv_dtype_bytes(KvDType dtype) { return dtype == KvDType::kBF16 ? 2 : 4; }
 
-/// KV tiles: 16 consecutive slots of one kv head. K tile: [dim][16], V tile: [16][dim]. Pages are whole numbers of tiles,
-/// so kernels do not know the page size.
+/// KV tiles: 16 consecutive slots of one kv head. K tile: [dim][16], V tile: [16][dim]. Pages are whole numbers of
+/// tiles, so kernels do not know the page size.
 inline constexpr int64_t kTileSlots = 16;
 /// Absolute positions a softmax segment covers: positions 512*s .. 512*s+511. Independent of pages, chunks and threads.
 inline constexpr int64_t kSegmentPositions = 512;
@@ -35,45 +35,59 @@ struct MatmulArgs {
   const std::byte* weights;  ///< first panel
   int64_t n;                 ///< output columns 0..n-1 relative to `weights` and `out`
   int64_t k;
-  int64_t m;                 ///< rows, >= 1
-  const float* x;            ///< [m][k] for formats with f32 activations
-  int64_t x_stride;          ///< elements between rows of x
-  const int8_t* xq;          ///< [m][num_groups(k)*32] for int8 activations; zero past k
+  int64_t m;         ///< rows, >= 1
+  const float* x;    ///< [m][k] for formats with f32 activations
+  int64_t x_stride;  ///< elements between rows of x
+  const int8_t* xq;  ///< [m][num_groups(k)*32] for int8 activations; zero past k
   int64_t xq_stride;
-  const float* x_scale;      ///< [m][num_groups(k)]
-  const int32_t* x_sum;      ///< [m][num_groups(k)] sums of xq over the group
-  int64_t group_stride;      ///< elements between rows of x_scale and x_sum
-  float* out;                ///< [m][n]
+  const float* x_scale;  ///< [m][num_groups(k)]
+  const int32_t* x_sum;  ///< [m][num_groups(k)] sums of xq over the group
+  int64_t group_stride;  ///< elements between rows of x_scale and x_sum
+  float* out;            ///< [m][n]
   int64_t out_stride;
 };
 /// f32 activations: acc = 0; for k ascending acc = fma(x[k], f32(w[k]), acc); out = acc.
-/// int8 activations: for groups ascending, isum = exact int32 sum of xq*q (q - 8 for Q4_0), acc = fma(float(isum), x_scale * d, acc),
-/// and for Q4_1 then acc = fma(x_scale * float(x_sum), m, acc).
+/// int8 activations: for groups ascending, isum = exact int32 sum of xq*q (q - 8 for Q4_0), acc = fma(float(isum),
+/// x_scale * d, acc), and for Q4_1 then acc = fma(x_scale * float(x_sum), m, acc).
 using MatmulFn = void (*)(const MatmulArgs&);
 
 /// Query rows of one kv head against one segment of positions.
 struct AttendArgs {
-  int64_t rows;              ///< 1..kMaxQueryRows
-  int64_t dim;               ///< head_dim, a multiple of 2
-  const float* q;            ///< row r at q + r*q_stride, already multiplied by the softmax scale
+  int64_t rows;    ///< 1..kMaxQueryRows
+  int64_t dim;     ///< head_dim, a multiple of 2
+  const float* q;  ///< row r at q + r*q_stride, already multiplied by the softmax scale
   int64_t q_stride;
-  const int32_t* lengths;    ///< [rows] positions of the segment that the row attends to: 1..512. Bounds the loops: slots past it are never used
+  const int32_t* lengths;  ///< [rows] positions of the segment that the row attends to: 1..512. Bounds the loops: slots
+                           ///< past it are never used
   const void* const* k_tiles;  ///< [ceil(max length / 16)]
   const void* const* v_tiles;
-  float* scratch;            ///< [kMaxQueryRows * kSegmentPositions]
-  float* out_max;            ///< [rows]
-  float* out_sum;            ///< [rows]
-  float* out_acc;            ///< [rows][dim] dense; sum over positions of exp(s - max) * v, not normalised
+  float* scratch;  ///< [kMaxQueryRows * kSegmentPositions]
+  float* out_max;  ///< [rows]
+  float* out_sum;  ///< [rows]
+  float* out_acc;  ///< [rows][dim] dense; sum over positions of exp(s - max) * v, not normalised
 };
 /// s[p] = chain over d ascending of fma(q[d], k[d][p], s), s from 0; max over the length (+0 and -0 alike: +0);
-/// e[p] = exp(s[p] - max); sum by lane p mod 16 ascending, then tree16; acc[d] = chain over p ascending of fma(e[p], v[p][d], acc).
+/// e[p] = exp(s[p] - max); sum by lane p mod 16 ascending, then tree16; acc[d] = chain over p ascending of fma(e[p],
+/// v[p][d], acc).
 using AttendFn = void (*)(const AttendArgs&);
+
+/// The same over K and V that lie in rows: [position][dim] from the segment's first position on, readable up to the next
+/// multiple of 16 positions. The baseline that paged attention is compared with; no page is ever attended through it.
+struct AttendContiguousArgs {
+  AttendArgs segment;  ///< k_tiles and v_tiles are not used
+  const void* k;
+  const void* v;
+  void* tiles;  ///< scratch, [kContiguousTiles][dim][16] of the KV dtype
+};
+inline constexpr int64_t kContiguousTiles = 4;
+/// Equal in bits to AttendFn over tiles of the same values.
+using AttendContiguousFn = void (*)(const AttendContiguousArgs&);
 using StoreKvFn = void (*)(const float* k, const float* v, int64_t dim, void* k_tile, void* v_tile, int64_t slot);
 
 struct ArgMax {
-  int32_t index;   ///< smallest index of the largest value
+  int32_t index;  ///< smallest index of the largest value
   float value;
-  bool finite;     ///< false if any value is NaN or infinite; index is then meaningless
+  bool finite;  ///< false if any value is NaN or infinite; index is then meaningless
 };
 
 struct KernelTable {
@@ -82,24 +96,28 @@ struct KernelTable {
   // Matmul, indexed by WeightFormat.
   MatmulFn matmul[6];
 
-  /// Row of k floats -> int8 per group of 32 (padded with zeros to whole groups): amax = largest |x| by bits; scale = amax/127;
-  /// q = round-to-nearest-even(x * (127/amax)) ; amax < 2^-120 (0 included: 127/amax
-  /// must stay finite) -> scale 0, q 0; sums per group. Returns false (and writes zeros for the group) on NaN or infinity.
+  /// Row of k floats -> int8 per group of 32 (padded with zeros to whole groups): amax = largest |x| by bits; scale =
+  /// amax/127; q = round-to-nearest-even(x * (127/amax)) ; amax < 2^-120 (0 included: 127/amax must stay finite) ->
+  /// scale 0, q 0; sums per group. Returns false (and writes zeros for the group) on NaN or infinity.
   bool (*quantize_g32)(const float* x, int64_t k, int8_t* q, float* scale, int32_t* sum);
 
   // Attention, indexed by KvDType.
   AttendFn attend_segment[2];
-  /// Running softmax: m' = max(m, m2); l = l*exp(m-m') + l2*exp(m2-m'); acc likewise (a multiply and an fma: acc = fma(acc, a, acc2*b)). +0 and -0 of m' alike: +0.
-  /// Start with m = -inf, l = 0, acc = 0. Updates m, l, acc.
+  AttendContiguousFn attend_contiguous[2];
+  /// Running softmax: m' = max(m, m2); l = l*exp(m-m') + l2*exp(m2-m'); acc likewise (a multiply and an fma: acc =
+  /// fma(acc, a, acc2*b)). +0 and -0 of m' alike: +0. Start with m = -inf, l = 0, acc = 0. Updates m, l, acc.
   void (*merge_segment)(float* m, float* l, float* acc, float m2, float l2, const float* acc2, int64_t dim);
   /// out[d] = acc[d] / l.
   void (*finish_attention)(const float* acc, float l, int64_t dim, float* out);
-  /// Writes one K row (f32 [dim]) as column `slot` of a K tile, one V row as row `slot` of a V tile, rounded to the KV dtype.
+  /// Writes one K row (f32 [dim]) as column `slot` of a K tile, one V row as row `slot` of a V tile, rounded to the KV
+  /// dtype.
   StoreKvFn store_kv[2];
 
-  /// out[i] = (x[i] * (1 / sqrt(mean(x^2) + eps))) * w[i]; squares summed by 16 lanes (lane i mod 16, fma chain) and tree16. out may be x.
+  /// out[i] = (x[i] * (1 / sqrt(mean(x^2) + eps))) * w[i]; squares summed by 16 lanes (lane i mod 16, fma chain) and
+  /// tree16. out may be x.
   void (*rms_norm)(const float* x, const float* w, float eps, int64_t n, float* out);
-  /// Half-split rope in place: (x[i], x[i+d/2]) -> (x[i]*cos[i] - x[i+d/2]*sin[i], x[i+d/2]*cos[i] + x[i]*sin[i]), as fma(x0, c, -(x1*s)) and fma(x1, c, x0*s).
+  /// Half-split rope in place: (x[i], x[i+d/2]) -> (x[i]*cos[i] - x[i+d/2]*sin[i], x[i+d/2]*cos[i] + x[i]*sin[i]), as
+  /// fma(x0, c, -(x1*s)) and fma(x1, c, x0*s).
   void (*rope)(float* x, const float* cos, const float* sin, int64_t dim);
   /// out[i] = silu(gate[i]) * up[i], silu(x) = x / (1 + exp(-x)). out may be gate.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
@@ -118,14 +136,17 @@ struct KernelTable {
 float exp_ref(float x);
 /// Natural log for x > 0 (<= 2 ulp), used for log-sum-exp; scalar, same code on every machine.
 float log_ref(float x);
-/// sin and cos of a non-negative f32 angle, by double-precision range reduction and polynomials of our own; rounded to f32.
+/// sin and cos of a non-negative f32 angle, by double-precision range reduction and polynomials of our own; rounded to
+/// f32.
 void sin_cos_ref(float angle, float* sin, float* cos);
-/// base^exponent for base > 0, double precision polynomials of our own (rope's inverse frequencies); relative error < 1e-14.
+/// base^exponent for base > 0, double precision polynomials of our own (rope's inverse frequencies); relative error <
+/// 1e-14.
 double pow_ref(double base, double exponent);
 
-/// The tables that this binary holds and this CPU can run, lowest first; always contains "ref" where AVX2+FMA is present.
-/// kUnsupported if the CPU lacks AVX2, FMA or F16C (the engine's floor).
-Expected<const KernelTable*> select_kernels(std::string_view isa_override);  ///< "" = best that passes its self-check; a name = that one or an error
+/// The tables that this binary holds and this CPU can run, lowest first; always contains "ref" where AVX2+FMA is
+/// present. kUnsupported if the CPU lacks AVX2, FMA or F16C (the engine's floor).
+Expected<const KernelTable*> select_kernels(
+    std::string_view isa_override);  ///< "" = best that passes its self-check; a name = that one or an error
 /// Compares a table with the reference for a few milliseconds. An error names the kernel that differs.
 Status self_check(const KernelTable& table);
 

@@ -2,8 +2,8 @@
 #include "kernels/simd/lanes_avx2.h"
 // The lanes come first.
 #include "kernels/avx2/avx2_kernels.h"
-#include "kernels/simd/fill.h"
 #include "kernels/simd/elementwise.h"
+#include "kernels/simd/fill.h"
 
 namespace lockstep::kernels::avx2 {
 

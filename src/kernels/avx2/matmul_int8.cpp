@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 activations on AVX2. Integers are exact, so each tile may take whatever route is fastest:
-//  - 4-bit weights are unsigned: eight vpmaddubsw pair sums stay within an int16 (8 * 2 * 15 * 127 = 30480), then one vpmaddwd;
-//  - 8-bit weights, few rows: vpmaddubsw of |w| and sign(x, w), at most 2 * 128 * 127 = 32512 a pair, so it cannot saturate;
+//  - 4-bit weights are unsigned: eight vpmaddubsw pair sums stay within an int16 (8 * 2 * 15 * 127 = 30480), then one
+//  vpmaddwd;
+//  - 8-bit weights, few rows: vpmaddubsw of |w| and sign(x, w), at most 2 * 128 * 127 = 32512 a pair, so it cannot
+//  saturate;
 //  - 8-bit weights, many rows: both sides widened to 16 bits beforehand, vpmaddwd.
 #include "kernels/simd/lanes_avx2.h"
 // The lanes come first.
@@ -15,7 +17,9 @@ namespace {
 constexpr int64_t kHalf = 8;  // columns in a register
 
 LOCKSTEP_INLINE __m256i load_bytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
-LOCKSTEP_INLINE __m256 load_scales(const std::byte* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+LOCKSTEP_INLINE __m256 load_scales(const std::byte* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 LOCKSTEP_INLINE __m256i dup_word(const void* p, int64_t index) { return _mm256_set1_epi32(word_at(p, index)); }
 /// Keeps g++ 12 from hoisting the broadcasts of all rows and spilling them.
 LOCKSTEP_INLINE void pin(__m256i& x) { __asm__("" : "+x"(x)); }
@@ -75,7 +79,8 @@ struct Q4Ops {
   }
 
   /// acc + the group's share, for 8 columns.
-  static LOCKSTEP_INLINE __m256 step(__m256 acc, const __m256i* w, __m256 d, __m256 m, const int8_t* x, float scale, float side) {
+  static LOCKSTEP_INLINE __m256 step(__m256 acc, const __m256i* w, __m256 d, __m256 m, const int8_t* x, float scale,
+                                     float side) {
     __m256i dot = dot_nibbles(w, x);
     pin(dot);
     const __m256 total = _mm256_cvtepi32_ps(dot);
@@ -98,7 +103,8 @@ struct Q4Ops {
         const __m256 d = load_scales(from + kScales + half * 16);
         const __m256 m = kHasMin ? load_scales(from + kScales + 32 + half * 16) : d;
 #pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) sums[r] = step(sums[r], w, d, m, x.group(r, g), x.scale_at(r, g), side_of(x, r, g));
+        for (int r = 0; r < kRows; ++r)
+          sums[r] = step(sums[r], w, d, m, x.group(r, g), x.scale_at(r, g), side_of(x, r, g));
       }
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) _mm256_store_ps(acc + r * 16 + half * kHalf, sums[r]);
@@ -106,19 +112,21 @@ struct Q4Ops {
   }
 
   template <int kRows>
-  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups, float* acc) {
+  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups,
+                                    GroupsAhead ahead, float* acc) {
     for (int64_t half = 0; half < 2; ++half) {
       __m256 sums[kRows];
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) sums[r] = _mm256_load_ps(acc + r * 16 + half * kHalf);
       for (int64_t g = 0; g < groups; ++g) {
+        ahead.ask(g);
         __m256i w[8];
 #pragma GCC unroll 8
         for (int j = 0; j < 8; ++j) w[j] = group[g].nibbles[half][j];
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
-          sums[r] = step(sums[r], w, group[g].d[half], group[g].m[half], rows.x.group(row + r, g), rows.x.scale_at(row + r, g),
-                         rows.side[row + r][g]);
+          sums[r] = step(sums[r], w, group[g].d[half], group[g].m[half], rows.x.group(row + r, g),
+                         rows.x.scale_at(row + r, g), rows.side[row + r][g]);
         }
       }
 #pragma GCC unroll 8
@@ -193,8 +201,10 @@ struct Q8Ops {
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
           const __m256i value = dup_word(x.group(r, g), j);
-          dot[r][0] = _mm256_add_epi32(dot[r][0], _mm256_madd_epi16(_mm256_maddubs_epi16(abs0, _mm256_sign_epi8(value, w0)), ones));
-          dot[r][1] = _mm256_add_epi32(dot[r][1], _mm256_madd_epi16(_mm256_maddubs_epi16(abs1, _mm256_sign_epi8(value, w1)), ones));
+          dot[r][0] = _mm256_add_epi32(
+              dot[r][0], _mm256_madd_epi16(_mm256_maddubs_epi16(abs0, _mm256_sign_epi8(value, w0)), ones));
+          dot[r][1] = _mm256_add_epi32(
+              dot[r][1], _mm256_madd_epi16(_mm256_maddubs_epi16(abs1, _mm256_sign_epi8(value, w1)), ones));
         }
       }
       const __m256 d0 = load_scales(group + kScales);
@@ -209,8 +219,10 @@ struct Q8Ops {
   }
 
   template <int kRows>
-  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups, float* acc) {
+  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups,
+                                    GroupsAhead ahead, float* acc) {
     for (int64_t g = 0; g < groups; ++g) {
+      ahead.ask(g);
       __m256i dot[kRows][2];
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) dot[r][0] = dot[r][1] = _mm256_setzero_si256();
@@ -224,6 +236,8 @@ struct Q8Ops {
           const __m256i value = dup_word(x + r * static_cast<int64_t>(sizeof(rows.pairs[0]) / 2), j);
           dot[r][0] = _mm256_add_epi32(dot[r][0], _mm256_madd_epi16(value, w0));
           dot[r][1] = _mm256_add_epi32(dot[r][1], _mm256_madd_epi16(value, w1));
+          pin(dot[r][0]);
+          pin(dot[r][1]);
         }
       }
 #pragma GCC unroll 8

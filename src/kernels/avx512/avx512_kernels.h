@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each source file of the AVX-512 tables fills in its functions. The tests compile these files a second time, through SIMDe,
-// into another namespace.
+// Each source file of the AVX-512 tables fills in its functions. The tests compile these files a second time, through
+// SIMDe, into another namespace.
 #pragma once
 
 #include "kernels/table.h"

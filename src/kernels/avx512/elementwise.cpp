@@ -2,8 +2,8 @@
 #include "kernels/simd/lanes_avx512.h"
 // The lanes come first.
 #include "kernels/avx512/avx512_kernels.h"
-#include "kernels/simd/fill.h"
 #include "kernels/simd/elementwise.h"
+#include "kernels/simd/fill.h"
 
 namespace lockstep::kernels::LOCKSTEP_AVX512_NAMESPACE {
 

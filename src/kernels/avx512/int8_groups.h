@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed groups of weights as 512-bit registers: one holds 4 elements of k for 16 columns. Include after the lanes header.
+// Packed groups of weights as 512-bit registers: one holds 4 elements of k for 16 columns. Include after the lanes
+// header.
 #pragma once
 
 #include "kernels/simd/matmul_int8.h"
@@ -8,7 +9,9 @@ namespace lockstep::kernels {
 namespace {
 
 LOCKSTEP_INLINE __m512i load_bytes(const void* p) { return _mm512_loadu_si512(p); }
-LOCKSTEP_INLINE __m512 load_scales(const std::byte* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+LOCKSTEP_INLINE __m512 load_scales(const std::byte* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 LOCKSTEP_INLINE __m512i dup_word(const void* p, int64_t index) { return _mm512_set1_epi32(word_at(p, index)); }
 
 /// w[j] = elements 4j..4j+3 as bytes 0..15.
@@ -29,7 +32,9 @@ constexpr int64_t kQ4Scales = kGroup * kPanelColumns / 2;
 LOCKSTEP_INLINE __m512 add_scaled(__m512 acc, __m512i dot, float x_scale, __m512 d) {
   return _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(_mm512_set1_ps(x_scale), d), acc);
 }
-LOCKSTEP_INLINE __m512 add_min(__m512 acc, float x_scaled_sum, __m512 m) { return _mm512_fmadd_ps(_mm512_set1_ps(x_scaled_sum), m, acc); }
+LOCKSTEP_INLINE __m512 add_min(__m512 acc, float x_scaled_sum, __m512 m) {
+  return _mm512_fmadd_ps(_mm512_set1_ps(x_scaled_sum), m, acc);
+}
 
 }  // namespace
 }  // namespace lockstep::kernels

@@ -66,11 +66,13 @@ struct Q4Ops {
   }
 
   template <int kRows>
-  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups, float* acc) {
+  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups,
+                                    GroupsAhead ahead, float* acc) {
     __m512 sums[kRows];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) sums[r] = _mm512_load_ps(acc + r * 16);
     for (int64_t g = 0; g < groups; ++g) {
+      ahead.ask(g);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         sums[r] = step(sums[r], group[g], rows.x.group(row + r, g), rows.x.scale_at(row + r, g), rows.side[row + r][g]);
@@ -143,16 +145,19 @@ struct Q8Ops {
       }
       const __m512 d = load_scales(group + kQ8Scales);
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) _mm512_store_ps(acc + r * 16, add_scaled(_mm512_load_ps(acc + r * 16), dot[r], x.scale_at(r, g), d));
+      for (int r = 0; r < kRows; ++r)
+        _mm512_store_ps(acc + r * 16, add_scaled(_mm512_load_ps(acc + r * 16), dot[r], x.scale_at(r, g), d));
     }
   }
 
   template <int kRows>
-  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups, float* acc) {
+  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups,
+                                    GroupsAhead ahead, float* acc) {
     __m512 sums[kRows];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) sums[r] = _mm512_load_ps(acc + r * 16);
     for (int64_t g = 0; g < groups; ++g) {
+      ahead.ask(g);
       __m512i dot[kRows];
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) dot[r] = _mm512_setzero_si512();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 activations with vpdpbusd (unsigned weights times signed activations, four products a lane, no saturation). Weights get
-// an offset that makes them unsigned (Q8_0: +128 by flipping the sign bit; nibbles are unsigned already, Q4_0's value is q - 8), and
-// the chain of products starts at minus offset times the sum of the activations: exact.
+// int8 activations with vpdpbusd (unsigned weights times signed activations, four products a lane, no saturation).
+// Weights get an offset that makes them unsigned (Q8_0: +128 by flipping the sign bit; nibbles are unsigned already,
+// Q4_0's value is q - 8), and the chain of products starts at minus offset times the sum of the activations: exact.
 #include "kernels/simd/lanes_avx512.h"
 // The lanes come first.
 #include "kernels/avx512/avx512_kernels.h"
@@ -27,8 +27,8 @@ struct VnniOps {
   };
   struct Rows {
     QuantizedRows x;
-    int32_t start[kIntRowBlock][kIntGroups];       ///< -offset * x_sum
-    float scaled_sum[kIntRowBlock][kIntGroups];    ///< x_scale * x_sum, for Q4_1
+    int32_t start[kIntRowBlock][kIntGroups];     ///< -offset * x_sum
+    float scaled_sum[kIntRowBlock][kIntGroups];  ///< x_scale * x_sum, for Q4_1
   };
 
   static LOCKSTEP_INLINE void unpack(const std::byte* group, Group* out) {
@@ -52,7 +52,8 @@ struct VnniOps {
     }
   }
 
-  static LOCKSTEP_INLINE __m512 step(__m512 acc, const Group& w, const int8_t* x, float x_scale, int32_t start, float scaled_sum) {
+  static LOCKSTEP_INLINE __m512 step(__m512 acc, const Group& w, const int8_t* x, float x_scale, int32_t start,
+                                     float scaled_sum) {
     __m512i dot = _mm512_set1_epi32(start);
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) dot = _mm512_dpbusd_epi32(dot, w.w[j], dup_word(x, j));
@@ -72,7 +73,8 @@ struct VnniOps {
       for (int r = 0; r < kRows; ++r) {
         const int32_t x_sum = x.sum_at(r, g);
         const float scale = x.scale_at(r, g);
-        sums[r] = step(sums[r], w, x.group(r, g), scale, -kOffset * x_sum, kHasMin ? scale * static_cast<float>(x_sum) : 0.0f);
+        sums[r] = step(sums[r], w, x.group(r, g), scale, -kOffset * x_sum,
+                       kHasMin ? scale * static_cast<float>(x_sum) : 0.0f);
       }
     }
 #pragma GCC unroll 16
@@ -80,11 +82,13 @@ struct VnniOps {
   }
 
   template <int kRows>
-  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups, float* acc) {
+  static LOCKSTEP_INLINE void block(const Rows& rows, int64_t row, const Group* group, int64_t groups,
+                                    GroupsAhead ahead, float* acc) {
     __m512 sums[kRows];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) sums[r] = _mm512_load_ps(acc + r * 16);
     for (int64_t g = 0; g < groups; ++g) {
+      ahead.ask(g);
       const Group& w = group[g];
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {

@@ -50,7 +50,8 @@ void attend_row(const AttendArgs& a, int64_t row) {
   }
   for (int64_t d = 0; d < a.dim; ++d) {
     float acc = 0.0f;
-    for (int64_t p = 0; p < length; ++p) acc = fma_f32(e[p], Kv::load(tile_of<Kv>(a.v_tiles, p)[p % kTileSlots * a.dim + d]), acc);
+    for (int64_t p = 0; p < length; ++p)
+      acc = fma_f32(e[p], Kv::load(tile_of<Kv>(a.v_tiles, p)[p % kTileSlots * a.dim + d]), acc);
     a.out_acc[row * a.dim + d] = acc;
   }
   a.out_max[row] = largest;

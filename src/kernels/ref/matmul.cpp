@@ -15,7 +15,9 @@ const Word* panel_words(const std::byte* panel) {
 
 struct F32Weight {
   static constexpr WeightFormat kFormat = WeightFormat::kF32;
-  static float at(const std::byte* panel, int64_t k, int64_t column) { return panel_words<float>(panel)[k * kPanelColumns + column]; }
+  static float at(const std::byte* panel, int64_t k, int64_t column) {
+    return panel_words<float>(panel)[k * kPanelColumns + column];
+  }
 };
 struct F16Weight {
   static constexpr WeightFormat kFormat = WeightFormat::kF16;

@@ -23,6 +23,10 @@ void finish_attention(const float* acc, float l, int64_t dim, float* out);
 void store_kv_bf16(const float* k, const float* v, int64_t dim, void* k_tile, void* v_tile, int64_t slot);
 void store_kv_f32(const float* k, const float* v, int64_t dim, void* k_tile, void* v_tile, int64_t slot);
 
+// contiguous_attention.cpp
+void attend_contiguous_bf16(const AttendContiguousArgs& args);
+void attend_contiguous_f32(const AttendContiguousArgs& args);
+
 // elementwise.cpp
 void rms_norm(const float* x, const float* w, float eps, int64_t n, float* out);
 void rope(float* x, const float* cos, const float* sin, int64_t dim);

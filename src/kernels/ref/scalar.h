@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalar arithmetic of the reference. Everything here has internal linkage and nothing comes from std:: at run time: these
-// files are compiled with AVX and FMA, and a weak symbol that the linker shares with baseline code would crash an older CPU
-// before it can be told so (tests/tools/check_isa_symbols.py).
+// Scalar arithmetic of the reference. Everything here has internal linkage and nothing comes from std:: at run time:
+// these files are compiled with AVX and FMA, and a weak symbol that the linker shares with baseline code would crash an
+// older CPU before it can be told so (tests/tools/check_isa_symbols.py).
 #pragma once
 
 #include <immintrin.h>
@@ -43,7 +43,7 @@ inline float exp_scalar(float x) {
   constexpr float kLog2e = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e4p-1f;
   constexpr float kLn2Low = 0x1.7f7d1cp-20f;
-  constexpr float kRound = 0x1.8p+23f;      // adding it leaves the nearest integer in the low bits
+  constexpr float kRound = 0x1.8p+23f;        // adding it leaves the nearest integer in the low bits
   constexpr float kLowest = -0x1.5d589ep+6f;  // smallest x with exp(x) >= 2^-126
   constexpr float kHighest = 0x1.62e42ep+6f;  // largest x with a finite exp(x)
   const float shifted = fma_f32(x, kLog2e, kRound);

@@ -7,9 +7,11 @@ namespace {
 
 constexpr KernelTable kTable = {
     .isa = "ref",
-    .matmul = {ref::matmul_f32, ref::matmul_f16, ref::matmul_bf16, ref::matmul_q8g32, ref::matmul_q4_0, ref::matmul_q4_1},
+    .matmul = {ref::matmul_f32, ref::matmul_f16, ref::matmul_bf16, ref::matmul_q8g32, ref::matmul_q4_0,
+               ref::matmul_q4_1},
     .quantize_g32 = ref::quantize_g32,
     .attend_segment = {ref::attend_segment_bf16, ref::attend_segment_f32},
+    .attend_contiguous = {ref::attend_contiguous_bf16, ref::attend_contiguous_f32},
     .merge_segment = ref::merge_segment,
     .finish_attention = ref::finish_attention,
     .store_kv = {ref::store_kv_bf16, ref::store_kv_f32},

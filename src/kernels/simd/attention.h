@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over one segment, on sixteen lanes: scores run over the 16 positions of a K tile, P.V over 16 dimensions; several
-// query rows share every load of K and V. Equal in bits to ref/attention.cpp. Include after the lanes header.
+// Attention over one segment, on sixteen lanes: scores run over the 16 positions of a K tile, P.V over 16 dimensions;
+// several query rows share every load of K and V. Equal in bits to ref/attention.cpp. Include after the lanes header.
 #pragma once
 
 #include <cstddef>
@@ -59,16 +59,17 @@ LOCKSTEP_INLINE void score_tiles(const AttendArgs& a, int64_t row, int64_t tile)
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (int t = 0; t < kTiles; ++t) store(a.scratch + (row + r) * kSegmentPositions + (tile + t) * kTileSlots, acc[r][t]);
+    for (int t = 0; t < kTiles; ++t)
+      store(a.scratch + (row + r) * kSegmentPositions + (tile + t) * kTileSlots, acc[r][t]);
   }
 }
 
+/// Tiles tile..end-1.
 template <class Kv, int kRows>
-void score_rows(const AttendArgs& a, int64_t row, int64_t tiles) {
+void score_rows(const AttendArgs& a, int64_t row, int64_t tile, int64_t end) {
   constexpr int kTiles = kMaxAccumulators / kRows > 4 ? 4 : kMaxAccumulators / kRows;
-  int64_t tile = 0;
-  for (; tile + kTiles <= tiles; tile += kTiles) score_tiles<Kv, kRows, kTiles>(a, row, tile);
-  for (; tile < tiles; ++tile) score_tiles<Kv, kRows, 1>(a, row, tile);
+  for (; tile + kTiles <= end; tile += kTiles) score_tiles<Kv, kRows, kTiles>(a, row, tile);
+  for (; tile < end; ++tile) score_tiles<Kv, kRows, 1>(a, row, tile);
 }
 
 /// Turns a row's scores into exponentials; returns their largest score and their sum.
@@ -152,37 +153,61 @@ void weigh_rows(const AttendArgs& a, int64_t row, int64_t begin, int64_t end) {
   for (int64_t r = 0; r < kRows; ++r) weigh_values_tail<Kv>(a, row + r, d, begin, end);
 }
 
-/// kRows rows from `row`: all work that they share, then each row's own last positions.
-template <class Kv, int kRows>
-void attend_rows(const AttendArgs& a, int64_t row) {
-  int64_t longest = a.lengths[row];
-  int64_t shortest = longest;
-  for (int64_t r = row + 1; r < row + kRows; ++r) {
-    longest = a.lengths[r] > longest ? a.lengths[r] : longest;
-    shortest = a.lengths[r] < shortest ? a.lengths[r] : shortest;
+struct LengthRange {
+  int64_t shortest, longest;
+};
+LOCKSTEP_INLINE LengthRange range_of(const int32_t* lengths, int64_t rows) {
+  LengthRange range = {lengths[0], lengths[0]};
+  for (int64_t r = 1; r < rows; ++r) {
+    range.longest = lengths[r] > range.longest ? lengths[r] : range.longest;
+    range.shortest = lengths[r] < range.shortest ? lengths[r] : range.shortest;
   }
-  score_rows<Kv, kRows>(a, row, (longest + kTileSlots - 1) / kTileSlots);
-  for (int64_t r = row; r < row + kRows; ++r) soften(a.scratch + r * kSegmentPositions, a.lengths[r], a.out_max + r, a.out_sum + r);
-  weigh_rows<Kv, kRows>(a, row, 0, shortest);
-  if (shortest == longest) return;
-  for (int64_t r = row; r < row + kRows; ++r) weigh_rows<Kv, 1>(a, r, shortest, a.lengths[r]);
+  return range;
+}
+
+/// kRows rows from `row`, whose scores are made: all work that they share, then each row's own last positions.
+template <class Kv, int kRows>
+void finish_rows(const AttendArgs& a, int64_t row, LengthRange range) {
+  for (int64_t r = row; r < row + kRows; ++r)
+    soften(a.scratch + r * kSegmentPositions, a.lengths[r], a.out_max + r, a.out_sum + r);
+  weigh_rows<Kv, kRows>(a, row, 0, range.shortest);
+  if (range.shortest == range.longest) return;
+  for (int64_t r = row; r < row + kRows; ++r) weigh_rows<Kv, 1>(a, r, range.shortest, a.lengths[r]);
+}
+
+/// Calls work<n>(row) for groups of n rows that together are all rows.
+template <class Work>
+LOCKSTEP_INLINE void for_row_groups(int64_t rows, Work work) {
+  constexpr int kRows = kMaxAccumulators < 8 ? kMaxAccumulators : 8;
+  int64_t row = 0;
+  for (; row + kRows <= rows; row += kRows) work.template operator()<kRows>(row);
+  switch (rows - row) {
+    case 1:
+      return work.template operator()<1>(row);
+    case 2:
+      return work.template operator()<2>(row);
+    case 3:
+      return work.template operator()<3>(row);
+    case 4:
+      return work.template operator()<4>(row);
+    case 5:
+      return work.template operator()<5>(row);
+    case 6:
+      return work.template operator()<6>(row);
+    case 7:
+      return work.template operator()<(kRows < 7 ? 1 : 7)>(row);
+    default:
+      return;
+  }
 }
 
 template <class Kv>
 void attend_segment(const AttendArgs& a) {
-  constexpr int kRows = kMaxAccumulators < 8 ? kMaxAccumulators : 8;
-  int64_t row = 0;
-  for (; row + kRows <= a.rows; row += kRows) attend_rows<Kv, kRows>(a, row);
-  switch (a.rows - row) {
-    case 1: return attend_rows<Kv, 1>(a, row);
-    case 2: return attend_rows<Kv, 2>(a, row);
-    case 3: return attend_rows<Kv, 3>(a, row);
-    case 4: return attend_rows<Kv, 4>(a, row);
-    case 5: return attend_rows<Kv, 5>(a, row);
-    case 6: return attend_rows<Kv, 6>(a, row);
-    case 7: return attend_rows<Kv, kRows < 7 ? 1 : 7>(a, row);
-    default: return;
-  }
+  for_row_groups(a.rows, [&]<int kRows>(int64_t row) {
+    const LengthRange range = range_of(a.lengths + row, kRows);
+    score_rows<Kv, kRows>(a, row, 0, (range.longest + kTileSlots - 1) / kTileSlots);
+    finish_rows<Kv, kRows>(a, row, range);
+  });
 }
 
 void merge_segment(float* m, float* l, float* acc, float m2, float l2, const float* acc2, int64_t dim) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norm, rope, SiLU, quantisation, choice and sums of exponentials over sixteen lanes; equal in bits to ref/elementwise.cpp.
-// Include after the instruction set's lanes header.
+// Norm, rope, SiLU, quantisation, choice and sums of exponentials over sixteen lanes; equal in bits to
+// ref/elementwise.cpp. Include after the instruction set's lanes header.
 #pragma once
 
 #include "kernels/simd/tails.h"
@@ -12,12 +12,16 @@ namespace {
 void rms_norm(const float* x, const float* w, float eps, int64_t n, float* out) {
   Lanes squares = broadcast(0.0f);
   const auto add_square = [&](Lanes v) { squares = fma(v, v, squares); };
-  for_lanes(n, [&](int64_t i) { add_square(load(x + i)); }, [&](int64_t i, int64_t left) { add_square(load_first(x + i, left)); });
+  for_lanes(
+      n, [&](int64_t i) { add_square(load(x + i)); },
+      [&](int64_t i, int64_t left) { add_square(load_first(x + i, left)); });
   const float mean = sum_tree16(squares) / static_cast<float>(n);
   const Lanes inverse = broadcast(1.0f / _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(mean + eps))));
   for_lanes(
       n, [&](int64_t i) { store(out + i, mul(mul(load(x + i), inverse), load(w + i))); },
-      [&](int64_t i, int64_t left) { store_first(out + i, left, mul(mul(load_first(x + i, left), inverse), load_first(w + i, left))); });
+      [&](int64_t i, int64_t left) {
+        store_first(out + i, left, mul(mul(load_first(x + i, left), inverse), load_first(w + i, left)));
+      });
 }
 
 void rope(float* x, const float* cos, const float* sin, int64_t dim) {
@@ -44,13 +48,17 @@ void silu_mul(const float* gate, const float* up, int64_t n, float* out) {
   const auto silu = [](Lanes g, Lanes u) { return mul(div(g, add(broadcast(1.0f), exp(negate(g)))), u); };
   for_lanes(
       n, [&](int64_t i) { store(out + i, silu(load(gate + i), load(up + i))); },
-      [&](int64_t i, int64_t left) { store_first(out + i, left, silu(load_first(gate + i, left), load_first(up + i, left))); });
+      [&](int64_t i, int64_t left) {
+        store_first(out + i, left, silu(load_first(gate + i, left), load_first(up + i, left)));
+      });
 }
 
 void add_to(float* x, const float* y, int64_t n) {
   for_lanes(
       n, [&](int64_t i) { store(x + i, add(load(x + i), load(y + i))); },
-      [&](int64_t i, int64_t left) { store_first(x + i, left, add(load_first(x + i, left), load_first(y + i, left))); });
+      [&](int64_t i, int64_t left) {
+        store_first(x + i, left, add(load_first(x + i, left), load_first(y + i, left)));
+      });
 }
 
 void exp_array(const float* x, int64_t n, float* out) {

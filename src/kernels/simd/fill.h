@@ -14,6 +14,9 @@ namespace {
   table->attend_segment[static_cast<int>(dtype)] = attend;
   table->store_kv[static_cast<int>(dtype)] = store;
 }
+[[gnu::always_inline]] inline void set_contiguous(KernelTable* table, KvDType dtype, AttendContiguousFn attend) {
+  table->attend_contiguous[static_cast<int>(dtype)] = attend;
+}
 
 }  // namespace
 }  // namespace lockstep::kernels

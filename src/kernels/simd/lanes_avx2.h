@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sixteen float lanes in two AVX2 registers. The kernels in simd/ are written over this type and its AVX-512 twin
-// (lanes_avx512.h): the same operations in the same order, hence the same bits. Internal linkage throughout; see ref/scalar.h.
+// (lanes_avx512.h): the same operations in the same order, hence the same bits. Internal linkage throughout; see
+// ref/scalar.h.
 #pragma once
 
 #include <immintrin.h>
@@ -27,8 +28,12 @@ constexpr int kTilePanels = 1;
 
 // n leading -1, the rest 0, read at an offset.
 alignas(64) constexpr int32_t kMaskWindow[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-LOCKSTEP_INLINE __m256i low_mask(int64_t n) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMaskWindow + 16 - n)); }
-LOCKSTEP_INLINE __m256i high_mask(int64_t n) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMaskWindow + 24 - n)); }
+LOCKSTEP_INLINE __m256i low_mask(int64_t n) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMaskWindow + 16 - n));
+}
+LOCKSTEP_INLINE __m256i high_mask(int64_t n) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMaskWindow + 24 - n));
+}
 
 LOCKSTEP_INLINE Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
 LOCKSTEP_INLINE void store(float* p, Lanes x) {
@@ -114,7 +119,9 @@ LOCKSTEP_INLINE __m256 exp256(__m256 x) {
 LOCKSTEP_INLINE Lanes exp(Lanes x) { return {exp256(x.low), exp256(x.high)}; }
 
 // --- 16-bit formats ---
-LOCKSTEP_INLINE __m256 widen_bf16(__m128i x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
+LOCKSTEP_INLINE __m256 widen_bf16(__m128i x) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
 LOCKSTEP_INLINE Lanes load_bf16(const uint16_t* p) {
   const auto* words = reinterpret_cast<const __m128i*>(p);
   return {widen_bf16(_mm_loadu_si128(words)), widen_bf16(_mm_loadu_si128(words + 1))};
@@ -135,7 +142,8 @@ LOCKSTEP_INLINE void load_bf16_pairs(const uint16_t* p, Lanes* even, Lanes* odd)
 LOCKSTEP_INLINE __m256i round_bf16(__m256 x) {
   const __m256i bits = _mm256_castps_si256(x);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+  const __m256i rounded =
+      _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
   const __m256i nan = _mm256_or_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(0x40));
   return _mm256_blendv_epi8(rounded, nan, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
@@ -146,7 +154,9 @@ LOCKSTEP_INLINE void store_bf16(uint16_t* p, Lanes x) {
 
 // --- integers ---
 LOCKSTEP_INLINE IntLanes round_to_int(Lanes x) { return {_mm256_cvtps_epi32(x.low), _mm256_cvtps_epi32(x.high)}; }
-LOCKSTEP_INLINE IntLanes add(IntLanes a, IntLanes b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
+LOCKSTEP_INLINE IntLanes add(IntLanes a, IntLanes b) {
+  return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
 LOCKSTEP_INLINE int32_t sum(IntLanes x) {
   const __m256i eight = _mm256_add_epi32(x.low, x.high);
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
@@ -163,7 +173,8 @@ LOCKSTEP_INLINE void store_int8(int8_t* p, IntLanes x) {
 LOCKSTEP_INLINE uint32_t largest_magnitude_bits(Lanes a, Lanes b) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
   const auto bits = [&](__m256 x) { return _mm256_and_si256(_mm256_castps_si256(x), magnitude); };
-  const __m256i eight = _mm256_max_epi32(_mm256_max_epi32(bits(a.low), bits(a.high)), _mm256_max_epi32(bits(b.low), bits(b.high)));
+  const __m256i eight =
+      _mm256_max_epi32(_mm256_max_epi32(bits(a.low), bits(a.high)), _mm256_max_epi32(bits(b.low), bits(b.high)));
   const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_max_epi32(four, _mm_unpackhi_epi64(four, four));
   return static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 1))));

@@ -38,11 +38,15 @@ LOCKSTEP_INLINE Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a
 LOCKSTEP_INLINE Lanes fms(Lanes a, Lanes b, Lanes c) { return {_mm512_fmsub_ps(a.v, b.v, c.v)}; }
 LOCKSTEP_INLINE Lanes negate(Lanes a) { return {_mm512_xor_ps(a.v, _mm512_set1_ps(-0.0f))}; }
 LOCKSTEP_INLINE Lanes larger(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
-LOCKSTEP_INLINE Lanes keep_first(Lanes x, int64_t n, Lanes fill) { return {_mm512_mask_mov_ps(fill.v, first_lanes(n), x.v)}; }
+LOCKSTEP_INLINE Lanes keep_first(Lanes x, int64_t n, Lanes fill) {
+  return {_mm512_mask_mov_ps(fill.v, first_lanes(n), x.v)};
+}
 LOCKSTEP_INLINE uint32_t equal_mask(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ); }
 
 LOCKSTEP_INLINE __m256 low_half(__m512 x) { return _mm512_castps512_ps256(x); }
-LOCKSTEP_INLINE __m256 high_half(__m512 x) { return _mm256_castsi256_ps(_mm512_extracti64x4_epi64(_mm512_castps_si512(x), 1)); }
+LOCKSTEP_INLINE __m256 high_half(__m512 x) {
+  return _mm256_castsi256_ps(_mm512_extracti64x4_epi64(_mm512_castps_si512(x), 1));
+}
 LOCKSTEP_INLINE float sum_tree16(Lanes x) {
   const __m256 eight = _mm256_add_ps(low_half(x.v), high_half(x.v));
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -83,7 +87,9 @@ LOCKSTEP_INLINE Lanes load_bf16(const uint16_t* p) {
   const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16))};
 }
-LOCKSTEP_INLINE Lanes load_f16(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
+LOCKSTEP_INLINE Lanes load_f16(const uint16_t* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
 LOCKSTEP_INLINE void load_bf16_pairs(const uint16_t* p, Lanes* even, Lanes* odd) {
   const __m512i words = _mm512_loadu_si512(p);
   *even = {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
@@ -93,7 +99,8 @@ LOCKSTEP_INLINE void store_bf16(uint16_t* p, Lanes x) {
   const __m512i bits = _mm512_castps_si512(x.v);
   const __m512i high = _mm512_srli_epi32(bits, 16);
   const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd), 16);
+  const __m512i rounded =
+      _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd), 16);
   const __m512i nan = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
   const __m512i words = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q), nan);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(words));
@@ -108,10 +115,13 @@ LOCKSTEP_INLINE int32_t sum(IntLanes x) {
   const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
 }
-LOCKSTEP_INLINE void store_int8(int8_t* p, IntLanes x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x.v)); }
+LOCKSTEP_INLINE void store_int8(int8_t* p, IntLanes x) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x.v));
+}
 LOCKSTEP_INLINE uint32_t largest_magnitude_bits(Lanes a, Lanes b) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
-  const __m512i both = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(a.v), magnitude), _mm512_and_si512(_mm512_castps_si512(b.v), magnitude));
+  const __m512i both = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(a.v), magnitude),
+                                        _mm512_and_si512(_mm512_castps_si512(b.v), magnitude));
   const __m256i eight = _mm256_max_epi32(_mm512_castsi512_si256(both), _mm512_extracti64x4_epi64(both, 1));
   const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_max_epi32(four, _mm_unpackhi_epi64(four, four));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matmul with f32 activations and f32, f16 or bf16 weights over sixteen lanes. Two ways, one order of accumulation:
-//  - few rows (decode): weights stream from memory once, widened on the fly, several panels at once while rows are few, so that
+//  - few rows (decode): weights stream from memory once, widened on the fly, several panels at once while rows are few,
+//  so that
 //    the chains of fused multiply-adds hide their latency;
-//  - many rows (prefill): blocks of x are copied to a padded scratch (rows whose stride is a power of two would share one cache
+//  - many rows (prefill): blocks of x are copied to a padded scratch (rows whose stride is a power of two would share
+//  one cache
 //    set), panels are widened to f32 in a scratch that stays in L1, and register tiles run over both.
 // Partial sums over a block of k wait in `out` as f32, which does not change bits. Include after the lanes header.
 #pragma once
@@ -72,7 +74,8 @@ LOCKSTEP_INLINE void stream_panels(const MatmulArgs& a, int64_t row, int64_t pan
 #pragma GCC unroll 16
     for (int p = 0; p < kPanels; ++p) {
       const std::byte* from = w + p * bytes;
-      for (int64_t line = 0; line < Weights::kPairBytes; line += 64) _mm_prefetch(reinterpret_cast<const char*>(from + kPrefetchBytes + line), _MM_HINT_T0);
+      for (int64_t line = 0; line < Weights::kPairBytes; line += 64)
+        _mm_prefetch(reinterpret_cast<const char*>(from + kPrefetchBytes + line), _MM_HINT_T0);
       Weights::load2(from, &even[p], &odd[p]);
     }
 #pragma GCC unroll 16
@@ -106,14 +109,14 @@ void stream_rows(const MatmulArgs& a) {
 // --- many rows ---
 
 struct Block {
-  int64_t row, rows;    ///< rows of x in the scratch
-  int64_t k, size;      ///< elements of k in the scratch
+  int64_t row, rows;      ///< rows of x in the scratch
+  int64_t k, size;        ///< elements of k in the scratch
   int64_t panel, panels;  ///< panels in the scratch
 };
 
 constexpr int64_t kRowBlock = 96;
-constexpr int64_t kDepth = 256 / kTilePanels;                     // elements of k: the widened panels take 16 KB
-constexpr int64_t kXStride = kDepth + 16;                          // a line of padding after each row
+constexpr int64_t kDepth = 256;  // elements of k: two widened panels take 32 KB, and less would reload sums too often
+constexpr int64_t kXStride = kDepth + 16;  // a line of padding after each row
 constexpr int64_t kPanelFloats = kDepth * kPanelColumns;
 
 struct FloatScratch {
@@ -142,18 +145,28 @@ LOCKSTEP_INLINE void widen_panel(const std::byte* w, int64_t size, float* to) {
   if (k < size) store(to + k * kPanelColumns, Weights::load_last(w));
 }
 
-/// A register tile: kRows rows of the scratch from `row`, kPanels panels, `size` steps of k.
+/// Where the packed weights that come next lie: every tile asks for its share of them while it computes, so that memory
+/// is never idle. `step` bytes of each panel are asked for per pair of k.
+struct Ahead {
+  const char* from;
+  int64_t panel_bytes;
+  int64_t step;
+};
+
+/// A register tile: kRows rows of x, kPanels panels, `size` steps of k.
 template <int kRows, int kPanels>
-LOCKSTEP_INLINE void run_tile(const float* x, const float* w, int64_t size, bool first, int64_t columns, float* out, int64_t out_stride) {
+LOCKSTEP_INLINE void run_tile(const float* x, const float* w, int64_t size, bool first, int64_t columns, Ahead ahead,
+                              float* out, int64_t out_stride) {
   Lanes acc[kRows][kPanels];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPanels; ++p) {
-      acc[r][p] = first ? broadcast(0.0f) : load_columns(out + r * out_stride + p * kPanelColumns, columns - p * kPanelColumns);
+      acc[r][p] =
+          first ? broadcast(0.0f) : load_columns(out + r * out_stride + p * kPanelColumns, columns - p * kPanelColumns);
     }
   }
-  for (int64_t k = 0; k < size; ++k) {
+  const auto multiply = [&](int64_t k) __attribute__((always_inline)) {
     Lanes weights[kPanels];
 #pragma GCC unroll 16
     for (int p = 0; p < kPanels; ++p) weights[p] = load(w + p * kPanelFloats + k * kPanelColumns);
@@ -163,7 +176,15 @@ LOCKSTEP_INLINE void run_tile(const float* x, const float* w, int64_t size, bool
 #pragma GCC unroll 16
       for (int p = 0; p < kPanels; ++p) acc[r][p] = fma(value, weights[p], acc[r][p]);
     }
+  };
+  int64_t k = 0;
+  for (; k + 2 <= size; k += 2, ahead.from += ahead.step) {
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) _mm_prefetch(ahead.from + p * ahead.panel_bytes, _MM_HINT_T1);
+    multiply(k);
+    multiply(k + 1);
   }
+  if (k < size) multiply(k);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
@@ -173,16 +194,31 @@ LOCKSTEP_INLINE void run_tile(const float* x, const float* w, int64_t size, bool
   }
 }
 
-/// All rows of the block in tiles of kRows, what is left over in ever smaller ones.
+/// The tile for `rows` <= kRows rows of the scratch from `row`.
 template <int kRows, int kPanels>
-void run_tiles(const MatmulArgs& a, const Block& b, const FloatScratch& s, int64_t done) {
-  const int64_t column = b.panel * kPanelColumns;
-  for (; done + kRows <= b.rows; done += kRows) {
-    run_tile<kRows, kPanels>(s.x + done * kXStride, s.w, b.size, b.k == 0, a.n - column, a.out + (b.row + done) * a.out_stride + column,
-                             a.out_stride);
+void run_tile_of(const MatmulArgs& a, const Block& b, const FloatScratch& s, int64_t row, int64_t rows,
+                 const Ahead& ahead) {
+  if (rows == kRows) {
+    const int64_t column = b.panel * kPanelColumns;
+    run_tile<kRows, kPanels>(s.x + row * kXStride, s.w, b.size, b.k == 0, a.n - column, ahead,
+                             a.out + (b.row + row) * a.out_stride + column, a.out_stride);
+  } else if constexpr (kRows > 1) {
+    run_tile_of<kRows - 1, kPanels>(a, b, s, row, rows, ahead);
   }
-  if constexpr (kRows > 1) {
-    if (done < b.rows) run_tiles<kRows - 1, kPanels>(a, b, s, done);
+}
+
+/// All rows of the block, in tiles as even as can be: 8 rows are 4 + 4, not 6 + 2.
+template <int kPanels>
+void run_tiles(const MatmulArgs& a, const Block& b, const FloatScratch& s, const std::byte* next, int64_t next_bytes,
+               int64_t panel_stride) {
+  const int64_t tiles = (b.rows + kTileRows - 1) / kTileRows;
+  const int64_t share = next_bytes / tiles;
+  int64_t row = 0;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const int64_t rows = (b.rows - row + tiles - tile - 1) / (tiles - tile);
+    const Ahead ahead{reinterpret_cast<const char*>(next) + tile * share, panel_stride, share * 2 / (b.size + 1)};
+    run_tile_of<kTileRows, kPanels>(a, b, s, row, rows, ahead);
+    row += rows;
   }
 }
 
@@ -203,26 +239,37 @@ void matmul_blocked(const MatmulArgs& a) {
           const std::byte* from = a.weights + (b.panel + p) * bytes + b.k / 2 * Weights::kPairBytes;
           widen_panel<Weights>(from, b.size, scratch.w + p * kPanelFloats);
         }
+        // Next is the same stretch of k in the next panels, or the next stretch of the first ones.
+        const bool more = b.panel + kTilePanels < panels;
+        const std::byte* next = a.weights + (more ? (b.panel + kTilePanels) * bytes + b.k / 2 * Weights::kPairBytes
+                                                  : (b.k + kDepth) / 2 * Weights::kPairBytes);
+        const int64_t next_bytes = b.size / 2 * Weights::kPairBytes;
         if (b.panels == kTilePanels) {
-          run_tiles<kTileRows, kTilePanels>(a, b, scratch, 0);
+          run_tiles<kTilePanels>(a, b, scratch, next, next_bytes, bytes);
         } else {
-          run_tiles<kTileRows, 1>(a, b, scratch, 0);
+          run_tiles<1>(a, b, scratch, next, next_bytes, bytes);
         }
       }
     }
   }
 }
 
+/// Dispatches to the streaming tile for a.m rows, kRows at most.
+template <class Weights, int kRows>
+void stream_some_rows(const MatmulArgs& a) {
+  if (a.m == kRows) {
+    stream_rows<Weights, kRows>(a);
+  } else if constexpr (kRows > 1) {
+    stream_some_rows<Weights, kRows - 1>(a);
+  }
+}
+
 template <class Weights>
 void matmul_float(const MatmulArgs& a) {
-  switch (a.m) {
-    case 1: return stream_rows<Weights, 1>(a);
-    case 2: return stream_rows<Weights, 2>(a);
-    case 3: return stream_rows<Weights, 3>(a);
-    case 4: return stream_rows<Weights, 4>(a);
-    case 5: return stream_rows<Weights, 5>(a);
-    case 6: return stream_rows<Weights, 6>(a);
-    default: return matmul_blocked<Weights>(a);
+  if (a.m <= kTileRows) {
+    stream_some_rows<Weights, kTileRows>(a);
+  } else {
+    matmul_blocked<Weights>(a);
   }
 }
 

@@ -5,7 +5,7 @@
 //   Ops::stream<kRows>(x, group, groups, acc)   few rows: weights decoded from the packed panel as they stream by
 //   Ops::Group, Ops::unpack(group, *out)   a group decoded for the many-row tile, kept in L1
 //   Ops::Rows, Ops::prepare(x, rows, groups, *rows_out)   rows made ready for it
-//   Ops::block<kRows>(rows, row, group, groups, acc)
+//   Ops::block<kRows>(rows, row, group, groups, ahead, acc)
 // acc is [kRows][16] partial sums, dense. Include after the lanes header.
 #pragma once
 
@@ -75,21 +75,55 @@ struct IntBlock {
   int64_t column;
 };
 
+/// Packed weights that come next: every tile asks for its share of them, some lines a group, so that memory is never
+/// idle.
+struct GroupsAhead {
+  const char* from;
+  int64_t lines;  ///< per group
+
+  LOCKSTEP_INLINE void ask(int64_t g) const {
+    const char* first = from + g * lines * 64;
+    for (int64_t i = 0; i < lines; ++i) _mm_prefetch(first + i * 64, _MM_HINT_T1);
+  }
+};
+
 template <class Ops, int kRows>
-LOCKSTEP_INLINE void block_tile(const MatmulArgs& a, const IntBlock& b, const typename Ops::Rows& rows, const typename Ops::Group* w, int64_t done) {
-  float* out = a.out + (b.row + done) * a.out_stride + b.column;
+LOCKSTEP_INLINE void block_tile(const MatmulArgs& a, const IntBlock& b, const typename Ops::Rows& rows,
+                                const typename Ops::Group* w, int64_t row, GroupsAhead ahead) {
+  float* out = a.out + (b.row + row) * a.out_stride + b.column;
   const int64_t columns = a.n - b.column;
   alignas(64) float acc[kRows * 16];
-  for (int64_t r = 0; r < kRows; ++r) store(acc + r * 16, b.group == 0 ? broadcast(0.0f) : load_columns(out + r * a.out_stride, columns));
-  Ops::template block<kRows>(rows, done, w, b.groups, acc);
+  for (int64_t r = 0; r < kRows; ++r)
+    store(acc + r * 16, b.group == 0 ? broadcast(0.0f) : load_columns(out + r * a.out_stride, columns));
+  Ops::template block<kRows>(rows, row, w, b.groups, ahead, acc);
   for (int64_t r = 0; r < kRows; ++r) store_columns(out + r * a.out_stride, columns, load(acc + r * 16));
 }
 
+/// The tile for `count` <= kRows rows from `row`.
 template <class Ops, int kRows>
-void block_tiles(const MatmulArgs& a, const IntBlock& b, const typename Ops::Rows& rows, const typename Ops::Group* w, int64_t done) {
-  for (; done + kRows <= b.rows; done += kRows) block_tile<Ops, kRows>(a, b, rows, w, done);
-  if constexpr (kRows > 1) {
-    if (done < b.rows) block_tiles<Ops, kRows - 1>(a, b, rows, w, done);
+void block_tile_of(const MatmulArgs& a, const IntBlock& b, const typename Ops::Rows& rows, const typename Ops::Group* w,
+                   int64_t row, int64_t count, GroupsAhead ahead) {
+  if (count == kRows) {
+    block_tile<Ops, kRows>(a, b, rows, w, row, ahead);
+  } else if constexpr (kRows > 1) {
+    block_tile_of<Ops, kRows - 1>(a, b, rows, w, row, count, ahead);
+  }
+}
+
+/// All rows of the block, in tiles as even as can be.
+template <class Ops>
+void block_tiles(const MatmulArgs& a, const IntBlock& b, const typename Ops::Rows& rows, const typename Ops::Group* w,
+                 const std::byte* next) {
+  const int64_t tiles = (b.rows + Ops::kBlockRows - 1) / Ops::kBlockRows;
+  const int64_t lines = (Ops::kGroupBytes + 64 * tiles - 1) / (64 * tiles);
+  int64_t row = 0;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const int64_t count = (b.rows - row + tiles - tile - 1) / (tiles - tile);
+    const int64_t first = tile * lines * b.groups * 64;
+    const bool wanted = first < b.groups * Ops::kGroupBytes;
+    block_tile_of<Ops, Ops::kBlockRows>(a, b, rows, w, row, count,
+                                        {reinterpret_cast<const char*>(next) + first, wanted ? lines : 0});
+    row += count;
   }
 }
 
@@ -107,7 +141,10 @@ void block_int8(const MatmulArgs& a) {
       for (b.column = 0; b.column < a.n; b.column += kPanelColumns) {
         const std::byte* from = a.weights + (b.column / kPanelColumns * groups + b.group) * Ops::kGroupBytes;
         for (int64_t g = 0; g < b.groups; ++g) Ops::unpack(from + g * Ops::kGroupBytes, &group[g]);
-        block_tiles<Ops, Ops::kBlockRows>(a, b, rows, group, 0);
+        const bool more = b.column + kPanelColumns < a.n;
+        const std::byte* next =
+            more ? from + groups * Ops::kGroupBytes : a.weights + (b.group + kIntGroups) * Ops::kGroupBytes;
+        block_tiles<Ops>(a, b, rows, group, next);
       }
     }
   }
