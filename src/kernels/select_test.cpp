@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "kernels/test_tables.h"
 
@@ -12,10 +12,10 @@ class SelectTableTest : public testing::TestWithParam<const KernelTable*> {};
 INSTANTIATE_TEST_SUITE_P(Tables, SelectTableTest, testing::ValuesIn(tables_to_test()), table_name);
 
 TEST_P(SelectTableTest, PassesItsSelfCheckQuickly) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // processor time: the machine may be busy
   const Status status = self_check(*GetParam());
   EXPECT_TRUE(status.ok()) << status.to_string();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 2);
 }
 
 void wrong_add(float* x, const float*, int64_t) { x[0] += 1.0f; }
@@ -43,7 +43,8 @@ TEST(SelectTest, TakesTheBestByDefaultAndNamedLevelsOnly) {
   const auto unknown = select_kernels("neon");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(unknown.error().message().find("ref, avx2, avx512, avx512vnni"), std::string::npos) << unknown.error().message();
+  EXPECT_NE(unknown.error().message().find("ref, avx2, avx512, avx512vnni"), std::string::npos)
+      << unknown.error().message();
   const auto vnni = select_kernels("avx512vnni");
   EXPECT_EQ(vnni.has_value(), features.avx512_vnni);
   if (!vnni) {
