@@ -192,6 +192,9 @@ SEMANTICS = r"""
 {{ l[0] }}{{ l[-1] }}{{ l.0 }}{{ l[5] is defined }}{{ l['x'] is defined }}{{ l[1:] }}{{ l[::-1] }}{{ l[-2:] }}{{ l[:99] }}{{ l[2:0:-1] }}{{ (1, 2, 3)[::2] }}{{ range(9)[2:8:3]|list }}{{ s[1] }}{{ s[-1] }}{{ s[9] is defined }}{{ s[::2] }}{{ s[5:] }}
 {{ l[1.5] is defined }}{{ l[true] }}{{ l[none] is defined }}{{ d[l] is defined }}
 {{ l[::0] }}
+{{ d[1:] }}
+{{ '' % l }}{{ 'a' % missing }}{{ le|truncate(3) }}{{ missing|last }}{{ range(2) in d }}
+{{ none|filesizeformat }}
 {{ 5[0] is defined }}{{ none.x is defined }}{{ (5).x is defined }}{{ 'a'.x is defined }}
 {{ missing }}|{{ missing ~ 'x' }}|{{ [missing] }}|{{ missing|list }}|{{ missing is none }}|{{ missing == missing2 }}|{{ missing or 'd' }}|{{ not missing }}|{{ missing|string }}|{{ missing|join }}|{{ missing|upper }}|{% for x in missing %}{% else %}none{% endfor %}
 {{ missing.x }}

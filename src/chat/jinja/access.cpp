@@ -239,6 +239,7 @@ Value get_slice(Runtime& runtime, const Value& object, const Value& start, const
   const bool sliceable = object.is_sequence() && (object.sequence().type == SequenceType::kList ||
                                                   object.sequence().type == SequenceType::kTuple ||
                                                   object.sequence().type == SequenceType::kRange);
+  if (object.is_dict()) fail("unhashable type: 'slice'");
   if (!sliceable) return Value::undefined(fmt::format("{} can't be sliced", object_name(object)));
   const Sequence& sequence = object.sequence();
   Values items;

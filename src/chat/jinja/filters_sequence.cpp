@@ -58,8 +58,7 @@ bool is_reversible(const Value& value) {
 Value last_filter(Runtime& runtime, const Value& target, const Args& args) {
   const Arguments given("last", args, {});
   if (!is_reversible(target)) {
-    require_defined(target);
-    fail("'{}' object is not reversible", type_name(target));
+    if (!target.is_undefined()) fail("'{}' object is not reversible", type_name(target));
   }
   const Values items = iterate(runtime.budget(), target);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();

@@ -99,20 +99,19 @@ Value indent_filter(Runtime& runtime, const Value& target, const Args& args) {
 Value truncate_filter(Runtime& runtime, const Value& target, const Args& args) {
   const Arguments given("truncate", args, {"length", "killwords", "end", "leeway"});
   Budget& budget = runtime.budget();
-  require_defined(target);
-  if (!target.is_string()) fail("truncate needs a string, not {}", type_name(target));
-  const Text& text = target.text();
   Text end;
   end.bytes = "...";
   if (given.given(2)) end = given.text(2);
-  const Int length = given.integer(0, 255);
+  const Int limit = given.integer(0, 255);
   const Int leeway = given.set(3) ? given.integer(3, 5) : Int{5};
   const auto end_size = static_cast<Int>(count_characters(end.bytes));
-  if (length < end_size) fail("truncate: the length must be at least that of the end");
+  if (limit < end_size) fail("truncate: the length must be at least that of the end");
   if (leeway < 0) fail("truncate: leeway must not be negative");
-  const auto size = static_cast<Int>(count_characters(text.bytes));
-  if (size <= length || size - length <= leeway) return target;
-  const size_t cut = byte_of_character(text.bytes, static_cast<size_t>(length - end_size));
+  const auto size = length(budget, target);
+  if (size && (static_cast<Int>(*size) <= limit || static_cast<Int>(*size) - limit <= leeway)) return target;
+  if (!target.is_string()) fail("truncate needs a string, not {}", type_name(target));
+  const Text& text = target.text();
+  const size_t cut = byte_of_character(text.bytes, static_cast<size_t>(limit - end_size));
   size_t kept = cut;
   if (!given.truth(1, false) && cut > 0) {
     const size_t blank = text.bytes.rfind(' ', cut - 1);

@@ -74,9 +74,18 @@ Value string_filter(Runtime& runtime, const Value& target, const Args& args) {
   return target.is_string() ? target : Value(to_text(runtime.budget(), target));
 }
 
-Value filesizeformat_filter(Runtime& runtime, const Value& target, const Args& args) {
+/// float(value)
+double to_number(const Value& value) {
+  require_defined(value);
+  if (value.is_number()) return value.to_double();
+  const auto number = value.is_string() ? parse_float(value.bytes()) : std::nullopt;
+  if (!number) fail("could not convert a {} to a number", type_name(value));
+  return *number;
+}
+
+Value filesizeformat_filter(Runtime&, const Value& target, const Args& args) {
   const Arguments given("filesizeformat", args, {"binary"});
-  const double bytes = float_filter(runtime, target, {}).to_double();
+  const double bytes = to_number(target);
   const bool binary_units = given.truth(0, false);
   const double base = binary_units ? 1024.0 : 1000.0;
   if (bytes == 1.0) return Value::string("1 Byte");

@@ -27,7 +27,8 @@ class PercentFormatter {
       at_ = percent;
       if (at_ < bytes.size()) convert();
     }
-    const bool mapping_used = values_.is_dict() || by_name_;
+    // Python asks whether the value could be a mapping: whatever has an index can, but for tuples and strings.
+    const bool mapping_used = values_.is_dict() || values_.is_undefined() || (values_.is_sequence() && !is_tuple_);
     if (!mapping_used && next_ < (is_tuple_ ? values_.sequence().items.size() : 1)) {
       fail("not all arguments converted during string formatting");
     }
@@ -98,7 +99,6 @@ class PercentFormatter {
     const std::string key = format_.bytes.substr(at_ + 1, close - at_ - 1);
     const Value* found = values_.dict().find(std::string_view(key));
     if (found == nullptr) fail("KeyError: '{}'", key);
-    by_name_ = true;
     at_ = close + 1;
     return found;
   }
@@ -179,7 +179,6 @@ class PercentFormatter {
   const Text& format_;
   const Value& values_;
   bool is_tuple_ = false;
-  bool by_name_ = false;
   size_t at_ = 0;
   size_t next_ = 0;
 };

@@ -177,7 +177,8 @@ bool hash_key(const Value& key, std::string& out) {
       out += 's' + key.bytes();
       return true;
     case Kind::kSequence:
-      if (key.sequence().type != SequenceType::kTuple) return false;
+      if (key.sequence().type != SequenceType::kTuple && key.sequence().type != SequenceType::kRange) return false;
+      if (key.sequence().type == SequenceType::kRange) out += 'r';
       for (const auto& item : key.sequence().items) {
         std::string part;
         if (!hash_key(item, part)) return false;
