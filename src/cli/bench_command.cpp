@@ -23,6 +23,7 @@ struct Flags {
   EngineFlags engine;
   std::string tests = "prefill:512,decode:1@128,decode:16@128";
   int repeats = 3;
+  std::string attention = "paged";
   std::string output = "text";
 };
 
@@ -95,6 +96,7 @@ ordered_json result_json(const BenchTest& test, const Figures& f, const Flags& f
           {"context", test.context},
           {"weights", flags.engine.weights},
           {"kv", flags.engine.kv_cache_dtype},
+          {"attention", flags.attention},
           {"tok_per_s", f.tok_per_s},
           {"step_ms", f.step_ms},
           {"backend_ms", f.backend_ms},
@@ -109,6 +111,7 @@ ordered_json result_json(const BenchTest& test, const Figures& f, const Flags& f
 EngineFlags bench_engine_flags(const Flags& flags, const std::vector<BenchTest>& tests) {
   EngineFlags made = flags.engine;
   made.engine.enable_prefix_caching = false;
+  if (flags.attention == "contiguous") made.attention = backend::Attention::kContiguous;
   for (const BenchTest& test : tests) {
     made.engine.max_num_seqs = std::max(made.engine.max_num_seqs, test.rows);
     made.engine.max_num_batched_tokens = std::max(made.engine.max_num_batched_tokens, test.rows);
@@ -168,6 +171,10 @@ void add_bench_command(CLI::App& app, Run& run) {
   command->add_option("--tests", flags->tests, "prefill:TOKENS and decode:ROWS@CONTEXT, separated by commas")->capture_default_str();
   command->add_option("--repeats", flags->repeats, "runs of each test, in turn; medians are reported")
       ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--attention", flags->attention,
+                      "paged, or contiguous: the baseline, over K/V that it stores a second time in one piece a sequence")
+      ->check(CLI::IsMember({"paged", "contiguous"}))
       ->capture_default_str();
   command->add_option("--output", flags->output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
   command->callback([flags, &run] {

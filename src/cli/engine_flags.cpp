@@ -79,6 +79,7 @@ backend::CpuBackendOptions backend_options(const EngineFlags& flags, std::string
   backend::CpuBackendOptions options;
   options.weights = weights_mode(flags);
   options.threads = flags.threads;
+  options.attention = flags.attention;
   options.isa = std::move(isa);
   return options;
 }

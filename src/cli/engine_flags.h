@@ -23,6 +23,7 @@ struct EngineFlags {
   std::string weights = "native";      ///< native, bf16, f32
   std::string kv_cache_dtype = "bf16"; ///< bf16, f32
   int threads = 0;                     ///< 0: all cores granted to the process
+  backend::Attention attention = backend::Attention::kPaged;  ///< `bench` alone offers another
   engine::EngineOptions engine;        ///< the rest; see its fields
 };
 

@@ -81,6 +81,13 @@ void attend(Pass& pass, int64_t layer, const Qkv& qkv) {
   const ops::KvLayer& pages = pass.batch.kv_layers[static_cast<size_t>(layer)];
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(pass.config.head_dim)));
   ops::store_kv(pass.ctx, *pass.batch.kv, pages, pass.batch.rows.slot_mapping, qkv.k, qkv.v);
+  if (pass.batch.contiguous != nullptr) {
+    ops::ContiguousKv& store = *pass.batch.contiguous;
+    const View<const int32_t> store_rows = pass.batch.contiguous_rows;
+    ops::store_contiguous(pass.ctx, store, layer, pass.batch.rows, store_rows, qkv.k, qkv.v);
+    ops::attend_contiguous(pass.ctx, store, layer, pass.batch.rows, store_rows, scale, qkv.q, pass.attended);
+    return;
+  }
   ops::attend(pass.ctx, *pass.batch.kv, pages, pass.batch.rows, scale, pass.config.num_heads, qkv.q,
               pass.workspace.attention, pass.attended);
 }

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "loader/testing.h"
-#include "subject.h"
+#include "cpu_subject.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -21,6 +21,9 @@ namespace lockstep::conformance {
 namespace {
 
 using backend::CpuBackend;
+
+/// The variant that attends over contiguous K/V, with the best instruction set.
+constexpr const char* kContiguous = "contiguous";
 
 struct RandomModel {
   const char* name;
@@ -56,6 +59,7 @@ class CpuSubject final : public Subject {
     for (const char* isa : {"ref", "avx2", "avx512", "avx512vnni"}) {
       if (kernels::select_kernels(isa)) out.emplace_back(isa);
     }
+    out.emplace_back(kContiguous);
     return out;
   }
 
@@ -64,7 +68,11 @@ class CpuSubject final : public Subject {
     backend::CpuBackendOptions options;
     options.threads = setup.threads;
     options.pin_threads = false;
-    options.isa = setup.variant;
+    if (setup.variant == kContiguous) {
+      options.attention = backend::Attention::kContiguous;
+    } else {
+      options.isa = setup.variant;
+    }
     LOCKSTEP_ASSIGN_OR_RETURN(auto made, CpuBackend::load(std::move(checkpoint), options));
     LOCKSTEP_RETURN_IF_ERROR(made->warm_up(setup.shape));
     const backend::Capabilities caps = made->capabilities();
@@ -116,7 +124,7 @@ class CpuSubject final : public Subject {
 
 }  // namespace
 
-Subject& subject() {
+Subject& cpu_subject() {
   static CpuSubject instance;
   return instance;
 }

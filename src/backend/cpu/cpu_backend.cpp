@@ -31,6 +31,7 @@ Expected<std::unique_ptr<CpuBackend>> CpuBackend::load(std::shared_ptr<const loa
   std::unique_ptr<CpuBackend> out(new CpuBackend());
   out->checkpoint_ = std::move(checkpoint);
   out->weights_mode_ = options.weights;
+  out->attention_ = options.attention;
   LOCKSTEP_ASSIGN_OR_RETURN(out->context_.kernels, kernels::select_kernels(options.isa));
   const int threads = options.threads > 0 ? options.threads : lockstep::cpu::available_cores();
   out->pool_ = std::make_unique<lockstep::cpu::ThreadPool>(threads, options.pin_threads);
@@ -98,10 +99,26 @@ Status CpuBackend::allocate_kv(const step::KvGeometry& geometry) {
   executor_->drain();
   kv_ = {};
   limits_.kv = {};
-  LOCKSTEP_ASSIGN_OR_RETURN(kv_, cpu_detail::KvPool::create(geometry));
+  contiguous_.reset();
+  LOCKSTEP_ASSIGN_OR_RETURN(cpu_detail::KvPool pool, cpu_detail::KvPool::create(geometry));
+  if (attention_ == Attention::kContiguous) LOCKSTEP_RETURN_IF_ERROR(allocate_contiguous(geometry));
+  kv_ = std::move(pool);
   limits_.kv = geometry;
   const std::lock_guard lock(memory_mutex_);
-  memory_.kv_bytes = kv_.bytes();
+  memory_.kv_bytes = kv_.bytes() + (contiguous_ ? contiguous_->bytes() : 0);
+  return {};
+}
+
+Status CpuBackend::allocate_contiguous(const step::KvGeometry& geometry) {
+  LOCKSTEP_ASSIGN_OR_RETURN(contiguous_,
+                            cpu_detail::ContiguousStore::create({.num_layers = geometry.num_layers,
+                                                                 .num_rows = limits_.max_num_seqs,
+                                                                 .num_heads = model_->config().num_heads,
+                                                                 .num_kv_heads = geometry.num_kv_heads,
+                                                                 .head_dim = geometry.head_dim,
+                                                                 .max_model_len = limits_.max_model_len,
+                                                                 .dtype = geometry.dtype,
+                                                                 .threads = pool_->size()}));
   return {};
 }
 
@@ -113,6 +130,10 @@ Status CpuBackend::validate(const step::StepArgs& args, const step::StepOutputs&
 
 Expected<StepTicket> CpuBackend::submit(const step::StepArgs& args, const step::StepOutputs& outputs) {
   LOCKSTEP_RETURN_IF_ERROR(validate(args, outputs));
+  return dispatch(args, outputs);
+}
+
+Expected<StepTicket> CpuBackend::dispatch(const step::StepArgs& args, const step::StepOutputs& outputs) {
   if (executor_->in_flight() >= cpu_detail::Executor::kInFlight) {
     return error(StatusCode::kFailedPrecondition, "{} steps are in flight, wait for one before the next submit",
                  executor_->in_flight());
@@ -120,7 +141,9 @@ Expected<StepTicket> CpuBackend::submit(const step::StepArgs& args, const step::
   return executor_->submit({args, outputs, history_.plan(args, outputs)});
 }
 
-void CpuBackend::run(const cpu_detail::Job& job) { runner_->run(context_, *model_, kv_, history_, job); }
+void CpuBackend::run(const cpu_detail::Job& job) {
+  runner_->run(context_, *model_, kv_, contiguous_ ? &*contiguous_ : nullptr, history_, job);
+}
 
 Status CpuBackend::wait(StepTicket ticket) { return executor_->wait(ticket); }
 
@@ -164,9 +187,10 @@ MemoryReport CpuBackend::memory() const {
 }
 
 std::string CpuBackend::describe() const {
-  return fmt::format("cpu {}, {} threads, weights {} ({})", context_.kernels->isa, pool_->size(),
+  return fmt::format("cpu {}, {} threads, weights {} ({}){}", context_.kernels->isa, pool_->size(),
                      to_string(weights_mode_),
-                     kernels::to_string(model_->weights().layers.front().qkv.parts.front().matrix.format()));
+                     kernels::to_string(model_->weights().layers.front().qkv.parts.front().matrix.format()),
+                     attention_ == Attention::kContiguous ? ", contiguous attention" : "");
 }
 
 }  // namespace lockstep::backend

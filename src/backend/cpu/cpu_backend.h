@@ -10,6 +10,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cpu/contiguous_store.h"
 #include "backend/cpu/executor.h"
 #include "backend/cpu/kv_pool.h"
 #include "backend/cpu/step_history.h"
@@ -20,11 +21,17 @@
 
 namespace lockstep::backend {
 
+/// kContiguous writes K/V a second time, in one piece for each of max_num_seqs sequences, and attends over that: the
+/// baseline of benchmarks and conformance tests, with the same bits. allocate_kv books it beside the pages. For engines
+/// that share no pages between sequences (backend/cpu/contiguous_store.h).
+enum class Attention { kPaged, kContiguous };
+
 struct CpuBackendOptions {
   loader::WeightsMode weights = loader::WeightsMode::kNative;
   int threads = 0;          ///< 0 = the cores that this process is granted; else 1..1024
   bool pin_threads = true;  ///< to cores, when there are no more threads than granted cores
   std::string isa = {};     ///< "" = the best that passes its self-check, else "ref", "avx2", "avx512", "avx512vnni"
+  Attention attention = Attention::kPaged;
   loader::Progress progress = {};  ///< bytes of the file read so far and in all; may be empty
 };
 
@@ -59,11 +66,18 @@ class CpuBackend final : public Backend {
   const loader::DecoderWeights& weights() const { return model_->weights(); }
   /// For tests that poison pages: the pool's storage.
   const cpu_detail::KvPool& kv_pool() const { return kv_; }
+  /// For tests: nullptr unless attention is kContiguous and allocate_kv was called.
+  const cpu_detail::ContiguousStore* contiguous_store() const { return contiguous_ ? &*contiguous_ : nullptr; }
 
  private:
+  friend struct CpuBackendMutation;  ///< tests/backend_conformance/mutation_main.cpp
+
   CpuBackend() = default;
+  /// submit() behind validation.
+  Expected<StepTicket> dispatch(const step::StepArgs& args, const step::StepOutputs& outputs);
   void run(const cpu_detail::Job& job);
   Status run_warm_up_step(const StepShape& shape);
+  Status allocate_contiguous(const step::KvGeometry& geometry);
 
   std::shared_ptr<const loader::Checkpoint> checkpoint_;
   loader::WeightsMode weights_mode_ = loader::WeightsMode::kNative;
@@ -75,6 +89,8 @@ class CpuBackend final : public Backend {
   mutable std::optional<step::ValidationScratch> validation_;
   cpu_detail::StepHistory history_;
   cpu_detail::KvPool kv_;
+  Attention attention_ = Attention::kPaged;
+  std::optional<cpu_detail::ContiguousStore> contiguous_;
   mutable std::mutex memory_mutex_;
   MemoryReport memory_;                             ///< under memory_mutex_
   std::unique_ptr<cpu_detail::Executor> executor_;  ///< last: its thread uses the rest

@@ -63,10 +63,11 @@ void StepRunner::touch() {
   std::memset(pooled_storage_.data(), 0, static_cast<size_t>(pooled_storage_.bytes()));
 }
 
-void StepRunner::run(const ops::Context& ctx, const model::Model& model, const KvPool& pool, StepHistory& history,
-                     const Job& job) {
+void StepRunner::run(const ops::Context& ctx, const model::Model& model, const KvPool& pool,
+                     ContiguousStore* contiguous, StepHistory& history, const Job& job) {
   stage(job, history);
-  const View<const float> x = model.forward(ctx, batch(job, pool), workspace_);
+  if (contiguous != nullptr) contiguous->prepare(job.args, pool);
+  const View<const float> x = model.forward(ctx, batch(job, pool, contiguous), workspace_);
   choose(ctx, model, history, job, x);
   if (!job.args.score_targets.empty()) score(ctx, model, job, x);
   if (!job.args.pooling.empty()) pool_rows(ctx, model, job, x);
@@ -96,7 +97,7 @@ void StepRunner::stage(const Job& job, const StepHistory& history) {
   token_offsets_[static_cast<size_t>(rows)] = token;
 }
 
-model::Batch StepRunner::batch(const Job& job, const KvPool& pool) const {
+model::Batch StepRunner::batch(const Job& job, const KvPool& pool, ContiguousStore* contiguous) const {
   const step::StepArgs& args = job.args;
   const int64_t rows = args.query_lens.extent(0);
   const int64_t tokens = args.slot_mapping.extent(0);
@@ -110,6 +111,10 @@ model::Batch StepRunner::batch(const Job& job, const KvPool& pool) const {
               .slot_mapping = args.slot_mapping};
   out.kv = &pool.geometry();
   out.kv_layers = pool.layers();
+  if (contiguous != nullptr) {
+    out.contiguous = &contiguous->kv();
+    out.contiguous_rows = contiguous->rows();
+  }
   out.token_ok = {const_cast<int32_t*>(token_ok_.data()), {tokens}};
   return out;
 }

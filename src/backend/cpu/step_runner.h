@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/contiguous_store.h"
 #include "backend/cpu/kv_pool.h"
 #include "backend/cpu/step_history.h"
 #include "model/model.h"
@@ -30,12 +31,13 @@ class StepRunner {
   int64_t bytes() const;
   /// Writes every page that is not touched by a step of the full shape anyway.
   void touch();
-  void run(const ops::Context& ctx, const model::Model& model, const KvPool& pool, StepHistory& history,
-           const Job& job);
+  /// With `contiguous`, K and V are written there too and attended from there.
+  void run(const ops::Context& ctx, const model::Model& model, const KvPool& pool, ContiguousStore* contiguous,
+           StepHistory& history, const Job& job);
 
  private:
   void stage(const Job& job, const StepHistory& history);
-  model::Batch batch(const Job& job, const KvPool& pool) const;
+  model::Batch batch(const Job& job, const KvPool& pool, ContiguousStore* contiguous) const;
   void choose(const ops::Context& ctx, const model::Model& model, StepHistory& history, const Job& job,
               View<const float> x);
   int64_t gather_sampled(const Job& job, View<const float> x);
