@@ -33,22 +33,34 @@ LOCKSTEP_INLINE const typename Kv::Word* tile_at(const void* const* tiles, int64
   return static_cast<const typename Kv::Word*>(tiles[tile]);
 }
 
-/// Scores of kRows rows from `row` against kTiles tiles from `tile`.
+/// Scores of kRows rows from `row` against kTiles tiles from `tile`, of `end` in all. Tiles of one kv head lie apart in a page, so the
+/// hardware's prefetcher loses the stream at each: the next K tiles and the values of these are asked for by hand.
 template <class Kv, int kRows, int kTiles>
-LOCKSTEP_INLINE void score_tiles(const AttendArgs& a, int64_t row, int64_t tile) {
+LOCKSTEP_INLINE void score_tiles(const AttendArgs& a, int64_t row, int64_t tile, int64_t end) {
+  constexpr int64_t kWordsPerLine = 64 / sizeof(typename Kv::Word);
   const float* q = a.q + row * a.q_stride;
   const typename Kv::Word* k[kTiles];
+  const typename Kv::Word* next_k[kTiles];
+  const typename Kv::Word* v[kTiles];
   Lanes acc[kRows][kTiles];
 #pragma GCC unroll 16
   for (int t = 0; t < kTiles; ++t) {
     k[t] = tile_at<Kv>(a.k_tiles, tile + t);
+    next_k[t] = tile_at<Kv>(a.k_tiles, tile + kTiles + t < end ? tile + kTiles + t : tile + t);
+    v[t] = tile_at<Kv>(a.v_tiles, tile + t);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) acc[r][t] = broadcast(0.0f);
   }
   for (int64_t d = 0; d < a.dim; ++d) {
     Lanes keys[kTiles];
 #pragma GCC unroll 16
-    for (int t = 0; t < kTiles; ++t) keys[t] = Kv::load16(k[t] + d * kTileSlots);
+    for (int t = 0; t < kTiles; ++t) {
+      keys[t] = Kv::load16(k[t] + d * kTileSlots);
+      if (d * kTileSlots % kWordsPerLine == 0) {
+        __builtin_prefetch(next_k[t] + d * kTileSlots, 0, 3);
+        __builtin_prefetch(v[t] + d * kTileSlots, 0, 2);
+      }
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const Lanes query = broadcast(q[r * a.q_stride + d]);
@@ -68,8 +80,8 @@ LOCKSTEP_INLINE void score_tiles(const AttendArgs& a, int64_t row, int64_t tile)
 template <class Kv, int kRows>
 void score_rows(const AttendArgs& a, int64_t row, int64_t tile, int64_t end) {
   constexpr int kTiles = kMaxAccumulators / kRows > 4 ? 4 : kMaxAccumulators / kRows;
-  for (; tile + kTiles <= end; tile += kTiles) score_tiles<Kv, kRows, kTiles>(a, row, tile);
-  for (; tile < end; ++tile) score_tiles<Kv, kRows, 1>(a, row, tile);
+  for (; tile + kTiles <= end; tile += kTiles) score_tiles<Kv, kRows, kTiles>(a, row, tile, end);
+  for (; tile < end; ++tile) score_tiles<Kv, kRows, 1>(a, row, tile, end);
 }
 
 /// Turns a row's scores into exponentials; returns their largest score and their sum.
