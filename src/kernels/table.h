@@ -61,6 +61,8 @@ struct AttendArgs {
                            ///< past it are never used
   const void* const* k_tiles;  ///< [ceil(max length / 16)]
   const void* const* v_tiles;
+  const void* const* next_k_tiles = nullptr;  ///< a hint: K tiles that the same thread will want next
+  int64_t next_tiles = 0;                     ///< of them; 0 = unknown
   float* scratch;  ///< [kMaxQueryRows * kSegmentPositions]
   float* out_max;  ///< [rows]
   float* out_sum;  ///< [rows]

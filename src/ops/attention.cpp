@@ -84,7 +84,8 @@ struct Job {
   void run_segment(const Tile& tile, int64_t segment, const RowPlan& plan, float* work) const;
   void merge_partials(const Tile& tile, const RowPlan& plan) const;
   void load_queries(const Tile& tile, float* scaled) const;
-  int64_t attend_segment(const Tile& tile, int64_t segment, float* work, const Partials& result) const;
+  int64_t attend_segment(const Tile& tile, int64_t segment, float* work, const Partials& result, bool walks_on) const;
+  int64_t find_tiles(const Tile& tile, std::byte* base, int64_t start, int64_t end, const void** tiles) const;
   float* out_of(const Tile& tile, int64_t i) const {
     const int64_t query = tile.first + i;
     return out.row(rows.token_offsets(tile.row) + query / group) + (tile.kv_head * group + query % group) * kv.head_dim;
@@ -160,9 +161,20 @@ void Job::load_queries(const Tile& tile, float* scaled) const {
   }
 }
 
+/// Addresses of the K or V tiles of positions start..end-1, at most a segment's; returns their number.
+int64_t Job::find_tiles(const Tile& tile, std::byte* base, int64_t start, int64_t end, const void** tiles) const {
+  const int64_t count = std::clamp<int64_t>(ceil_div(end - start, kTileSlots), 0, kSegmentTiles);
+  for (int64_t t = 0; t < count; ++t) {
+    const int64_t position = start + t * kTileSlots;
+    const int64_t block = rows.block_table(tile.row, position / kv.block_size);
+    tiles[t] = tile_address(kv, base, block, tile.kv_head, position % kv.block_size / kTileSlots);
+  }
+  return count;
+}
+
 /// Attends the queries of the tile that reach into the segment: the last ones, as lengths ascend. Their results go to
-/// result[first..count-1]; returns first.
-int64_t Job::attend_segment(const Tile& tile, int64_t segment, float* work, const Partials& result) const {
+/// result[first..count-1]; returns first. walks_on: the next segment follows on this thread.
+int64_t Job::attend_segment(const Tile& tile, int64_t segment, float* work, const Partials& result, bool walks_on) const {
   const int64_t start = segment * kSegmentPositions;
   int32_t lengths[kMaxQueryRows];
   int64_t first = tile.count;
@@ -173,13 +185,10 @@ int64_t Job::attend_segment(const Tile& tile, int64_t segment, float* work, cons
   if (first == tile.count) return first;
   const void* k_tiles[kSegmentTiles];
   const void* v_tiles[kSegmentTiles];
-  for (int64_t t = 0; t < ceil_div(lengths[tile.count - 1], kTileSlots); ++t) {
-    const int64_t position = start + t * kTileSlots;
-    const int64_t block = rows.block_table(tile.row, position / kv.block_size);
-    const int64_t in_block = position % kv.block_size / kTileSlots;
-    k_tiles[t] = tile_address(kv, layer.k, block, tile.kv_head, in_block);
-    v_tiles[t] = tile_address(kv, layer.v, block, tile.kv_head, in_block);
-  }
+  const void* next_k_tiles[kSegmentTiles];
+  const int64_t longest = length(tile.row, tile.first + tile.count - 1);
+  find_tiles(tile, layer.k, start, longest, k_tiles);
+  find_tiles(tile, layer.v, start, longest, v_tiles);
   kernels::AttendArgs args = {};
   args.rows = tile.count - first;
   args.dim = kv.head_dim;
@@ -188,6 +197,8 @@ int64_t Job::attend_segment(const Tile& tile, int64_t segment, float* work, cons
   args.lengths = lengths + first;
   args.k_tiles = k_tiles;
   args.v_tiles = v_tiles;
+  args.next_k_tiles = next_k_tiles;
+  args.next_tiles = walks_on ? find_tiles(tile, layer.k, start + kSegmentPositions, longest, next_k_tiles) : 0;
   args.scratch = work;
   args.out_max = result.max + first;
   args.out_sum = result.sum + first;
@@ -200,9 +211,9 @@ void Job::walk(const Tile& tile, float* work) const {
   float max[kMaxQueryRows], sum[kMaxQueryRows], segment_max[kMaxQueryRows], segment_sum[kMaxQueryRows];
   float* acc = work + kMaxQueryRows * (kSegmentPositions + kv.head_dim);
   float* segment_acc = acc + kMaxQueryRows * kv.head_dim;
-  attend_segment(tile, 0, work, {max, sum, acc});
+  attend_segment(tile, 0, work, {max, sum, acc}, /*walks_on=*/true);
   for (int64_t s = 1; s < segments(tile.row, tile.first + tile.count - 1); ++s) {
-    for (int64_t i = attend_segment(tile, s, work, {segment_max, segment_sum, segment_acc}); i < tile.count; ++i) {
+    for (int64_t i = attend_segment(tile, s, work, {segment_max, segment_sum, segment_acc}, /*walks_on=*/true); i < tile.count; ++i) {
       ctx.kernels->merge_segment(&max[i], &sum[i], acc + i * kv.head_dim, segment_max[i], segment_sum[i],
                                  segment_acc + i * kv.head_dim, kv.head_dim);
     }
@@ -213,7 +224,7 @@ void Job::walk(const Tile& tile, float* work) const {
 }
 
 void Job::run_segment(const Tile& tile, int64_t segment, const RowPlan& plan, float* work) const {
-  attend_segment(tile, segment, work, partials(partial_index(plan, tile, segment)));
+  attend_segment(tile, segment, work, partials(partial_index(plan, tile, segment)), /*walks_on=*/false);
 }
 
 void Job::merge_partials(const Tile& tile, const RowPlan& plan) const {

@@ -120,8 +120,15 @@ LOCKSTEP_INLINE void weigh_values(const AttendArgs& a, int64_t row, int64_t d, i
   for (int64_t p = begin; p < end;) {
     const int64_t tile_end = (p / kTileSlots + 1) * kTileSlots;
     const int64_t stop = tile_end < end ? tile_end : end;
-    const typename Kv::Word* v = tile_at<Kv>(a.v_tiles, p / kTileSlots) + p % kTileSlots * a.dim + d;
+    const int64_t tile = p / kTileSlots;
+    const typename Kv::Word* v = tile_at<Kv>(a.v_tiles, tile) + p % kTileSlots * a.dim + d;
+    // The values come from a near cache, so memory is free to bring the same share of the next keys.
+    const typename Kv::Word* next = (tile < a.next_tiles ? tile_at<Kv>(a.next_k_tiles, tile) : v) + d * kTileSlots;
     for (; p < stop; ++p, v += a.dim) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kChunks * kLanes; c += 64 / sizeof(typename Kv::Word)) {
+        __builtin_prefetch(next + p % kTileSlots * (kChunks * kLanes) + c, 0, 2);
+      }
       Lanes values[kChunks];
 #pragma GCC unroll 16
       for (int c = 0; c < kChunks; ++c) values[c] = Kv::load16(v + c * kLanes);
