@@ -2,7 +2,7 @@
 // Hostile templates end with an error: no hang, no overflow of the stack, no unbounded memory.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "chat/jinja/template.h"
 
@@ -72,10 +72,9 @@ TEST(JinjaLimits, HostileTemplatesAreErrors) {
       std::string(5 << 20, 'x'),
   };
   for (const auto& source : cases) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // of the processor: other work on the machine doesn't count
     EXPECT_FALSE(render(source)) << source.substr(0, 200);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(seconds.count(), 20.0) << source.substr(0, 200);
+    EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20.0) << source.substr(0, 200);
   }
 }
 

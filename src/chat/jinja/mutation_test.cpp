@@ -2,7 +2,7 @@
 // Mutated templates must give a text or an error: never a crash, never a hang. Seeded; the full fuzzers are elsewhere.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "chat/jinja/test_cases.h"
@@ -119,9 +119,9 @@ TEST(JinjaMutations, NeverCrash) {
   Mutator mutator(20250726);
   size_t parsed_count = 0;
   size_t rendered_count = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const std::clock_t end = std::clock() + CLOCKS_PER_SEC;
   size_t round = 0;
-  for (; round < 200'000 && std::chrono::steady_clock::now() < end; ++round) {
+  for (; round < 200'000 && std::clock() < end; ++round) {
     const auto parsed = Template::parse(mutator.mutate(seeds[mutator.below(seeds.size())], seeds), limits);
     if (!parsed) {
       ASSERT_FALSE(parsed.error().message().empty());
