@@ -97,6 +97,19 @@ void add_server_flags(CLI::App& command, Flags& flags) {
   command.add_option("--max-queued-requests", flags.engine.engine.max_queued_requests, "waiting requests; more get 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command.add_option("--max-queued-tokens", flags.engine.engine.max_queued_tokens, "prompt tokens of waiting requests; more get 429; 0 = no limit")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--scheduling-policy",
+          [&flags](const std::string& value) {
+            flags.engine.engine.policy = value == "priority" ? engine::SchedulingPolicy::kPriority : engine::SchedulingPolicy::kFcfs;
+          },
+          "fcfs: in order of arrival; priority: by the request's priority, lower first (default: fcfs)")
+      ->check(CLI::IsMember({"fcfs", "priority"}));
+  command.add_flag("--adaptive-budget,!--no-adaptive-budget", flags.engine.engine.adaptive_budget,
+                   "shrink the token budget while prefill would slow running requests down (default: on)");
   command.add_option("--grace-seconds", options.grace_seconds, "what running requests get after SIGTERM")->capture_default_str();
   command.add_flag("--parse-special-in-content", flags.parse_special_in_content,
                    "control tokens typed in messages become control tokens, as Hugging Face does");
@@ -107,6 +120,7 @@ void add_server_flags(CLI::App& command, Flags& flags) {
 void add_serve_command(CLI::App& app, Run& run) {
   auto* command = app.add_subcommand("serve", "the OpenAI-compatible HTTP server");
   const auto flags = std::make_shared<Flags>();
+  flags->engine.engine.adaptive_budget = true;
   add_engine_flags(*command, flags->engine);
   command->add_option("--tokenizer", flags->engine.tokenizer, "directory or .gguf file with another tokenizer");
   add_server_flags(*command, *flags);

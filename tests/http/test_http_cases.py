@@ -137,7 +137,7 @@ def test_case_41_the_grace_time_is_kept_and_the_stream_gets_an_error_frame(start
 
 def test_case_41_a_second_signal_ends_at_once(start_server):
     server = start_server(flags=["--grace-seconds", "60"])
-    start_stream(server, max_tokens=250, n=100)
+    connection = start_stream(server, max_tokens=250, n=100)  # kept: a dropped connection ends its requests
     assert eventually(lambda: server.metric("vllm:num_requests_running") > 0)
     server.terminate()
     time.sleep(0.2)
@@ -145,6 +145,7 @@ def test_case_41_a_second_signal_ends_at_once(start_server):
     server.terminate()
     assert server.process.wait(5) in (0, 128 + signal.SIGTERM)
     assert time.monotonic() - start < 2
+    connection.close()
 
 
 def test_metrics_parse(server):
