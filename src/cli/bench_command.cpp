@@ -82,11 +82,12 @@ Figures figures_of(const BenchTest& test, const BenchSamples& samples, const Sub
 }
 
 void print_result(const BenchTest& test, const Figures& f) {
-  const std::string name = test.prefill ? fmt::format("prefill:{}", test.tokens) : fmt::format("decode:{}@{}", test.rows, test.context);
+  const std::string name =
+      test.prefill ? fmt::format("prefill:{}", test.tokens) : fmt::format("decode:{}@{}", test.rows, test.context);
   const std::string rate = test.prefill ? fmt::format("{:8.1f} GFLOP/s, {:.2f} F", f.gflops, f.share_of_limit)
                                         : fmt::format("{:8.1f} GB/s, {:.2f} R", f.gbps, f.share_of_limit);
-  fmt::print("{:<18} {:9.1f} tok/s  step {:9.2f} ms  backend {:9.2f} ms  host {:6.3f} ms  {}\n", name, f.tok_per_s, f.step_ms,
-             f.backend_ms, f.host_ms, rate);
+  fmt::print("{:<18} {:9.1f} tok/s  step {:9.2f} ms  backend {:9.2f} ms  host {:6.3f} ms  {}\n", name, f.tok_per_s,
+             f.step_ms, f.backend_ms, f.host_ms, rate);
 }
 
 ordered_json result_json(const BenchTest& test, const Figures& f, const Flags& flags) {
@@ -141,8 +142,8 @@ Status bench(const Flags& flags) {
   const Subject subject{checkpoint->config(), cpu_backend.weights(), kv_dtype(flags.engine)};
   ordered_json results = ordered_json::array();
   if (flags.output == "text") {
-    fmt::print("{}, {} threads, kernels {}: reads {:.1f} GB/s (R), {:.1f} GFLOP/s of f32 multiply-add (F)\n", machine.cpu, machine.threads,
-               machine.isa, machine.read_gbps, machine.fma_f32_gflops);
+    fmt::print("{}, {} threads, kernels {}: reads {:.1f} GB/s (R), {:.1f} GFLOP/s of f32 multiply-add (F)\n",
+               machine.cpu, machine.threads, machine.isa, machine.read_gbps, machine.fma_f32_gflops);
   }
   for (size_t i = 0; i < tests.size(); ++i) {
     const Figures figures = figures_of(tests[i], samples[i], subject, machine);
@@ -168,15 +169,19 @@ void add_bench_command(CLI::App& app, Run& run) {
   auto* command = app.add_subcommand("bench", "speed beside what this machine can do, measured in the same run");
   const auto flags = std::make_shared<Flags>();
   add_engine_flags(*command, flags->engine);
-  command->add_option("--tests", flags->tests, "prefill:TOKENS and decode:ROWS@CONTEXT, separated by commas")->capture_default_str();
+  command->add_option("--tests", flags->tests, "prefill:TOKENS and decode:ROWS@CONTEXT, separated by commas")
+      ->capture_default_str();
   command->add_option("--repeats", flags->repeats, "runs of each test, in turn; medians are reported")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--attention", flags->attention,
-                      "paged, or contiguous: the baseline, over K/V that it stores a second time in one piece a sequence")
+  command
+      ->add_option("--attention", flags->attention,
+                   "paged, or contiguous: the baseline, over K/V that it stores a second time in one piece a sequence")
       ->check(CLI::IsMember({"paged", "contiguous"}))
       ->capture_default_str();
-  command->add_option("--output", flags->output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--output", flags->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->callback([flags, &run] {
     run = [flags] {
       const Status status = bench(*flags);

@@ -89,8 +89,9 @@ Status add_decode_samples(const std::vector<engine::StepReport>& steps, const Be
     samples.host_ms.push_back(step.host_s() * 1e3);
   }
   if (full_steps < kUntimedDecodeSteps + kTimedDecodeSteps) {
-    return error(StatusCode::kResourceExhausted, "decode:{}@{}: only {} steps had all rows; raise --max-num-seqs or the KV pool",
-                 test.rows, test.context, full_steps);
+    return error(StatusCode::kResourceExhausted,
+                 "decode:{}@{}: only {} steps had all rows; raise --max-num-seqs or the KV pool", test.rows,
+                 test.context, full_steps);
   }
   return {};
 }
@@ -143,13 +144,15 @@ double prefill_flop(const files::ModelConfig& config, int64_t tokens) {
   const auto hidden = static_cast<double>(config.hidden_size);
   const auto q_width = static_cast<double>(config.num_heads * config.head_dim);
   const auto kv_width = static_cast<double>(config.num_kv_heads * config.head_dim);
-  const double layer = hidden * (q_width + 2 * kv_width) + q_width * hidden + 3 * hidden * static_cast<double>(config.intermediate_size);
+  const double layer =
+      hidden * (q_width + 2 * kv_width) + q_width * hidden + 3 * hidden * static_cast<double>(config.intermediate_size);
   const double attention = 2 * q_width * t * (t + 1) / 2;  // multiply-adds of scores and of P.V
   const double head = hidden * static_cast<double>(config.vocab_size);
   return 2 * (static_cast<double>(config.num_layers) * (layer * t + attention) + head);
 }
 
-double decode_bytes(const files::ModelConfig& config, const loader::DecoderWeights& weights, DType kv_dtype, const BenchTest& test) {
+double decode_bytes(const files::ModelConfig& config, const loader::DecoderWeights& weights, DType kv_dtype,
+                    const BenchTest& test) {
   int64_t bytes = weights.head().bytes();
   for (const loader::LayerWeights& layer : weights.layers) {
     bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();

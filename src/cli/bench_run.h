@@ -47,11 +47,14 @@ class StepRecorder {
 };
 
 /// Runs the test once on an idle engine and appends its samples. Prompts are pseudo-random ids.
-Status run_bench_test(engine::Engine& engine, StepRecorder& recorder, int64_t vocab_size, const BenchTest& test, BenchSamples& samples);
+Status run_bench_test(engine::Engine& engine, StepRecorder& recorder, int64_t vocab_size, const BenchTest& test,
+                      BenchSamples& samples);
 
 /// Floating-point operations of the prefill (two a multiply-add), attention and one head row included.
 double prefill_flop(const files::ModelConfig& config, int64_t tokens);
-/// Bytes a decode step reads: the matmul weights as held (the head once) and the K/V of all rows at the middle of the timed steps.
-double decode_bytes(const files::ModelConfig& config, const loader::DecoderWeights& weights, DType kv_dtype, const BenchTest& test);
+/// Bytes a decode step reads: the matmul weights as held (the head once) and the K/V of all rows at the middle of the
+/// timed steps.
+double decode_bytes(const files::ModelConfig& config, const loader::DecoderWeights& weights, DType kv_dtype,
+                    const BenchTest& test);
 
 }  // namespace lockstep::cli

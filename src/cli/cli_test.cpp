@@ -52,14 +52,17 @@ TEST(JsonLines, BadLinesGetAnErrorAndTheStreamGoesOn) {
     return ordered_json{{"got", line["a"]}};
   });
   EXPECT_EQ(out.str(),
-            "{\"got\":1}\n{\"error\":\"the line is not valid JSON\"}\n{\"error\":\"the line is a JSON array, not an object\"}\n"
+            "{\"got\":1}\n{\"error\":\"the line is not valid JSON\"}\n{\"error\":\"the line is a JSON array, not an "
+            "object\"}\n"
             "{\"error\":\"a is missing\"}\n");
 }
 
 TEST(JsonLines, FloatsRoundTrip) {
   for (const float value : {0.1f, -7.25612f, 1e-38f, std::nextafter(1.0f, 2.0f), -0.0f, 3.4e38f}) {
     const std::string text = dump(json_number(value));
-    EXPECT_EQ(std::bit_cast<uint32_t>(static_cast<float>(ordered_json::parse(text).get<double>())), std::bit_cast<uint32_t>(value)) << text;
+    EXPECT_EQ(std::bit_cast<uint32_t>(static_cast<float>(ordered_json::parse(text).get<double>())),
+              std::bit_cast<uint32_t>(value))
+        << text;
   }
   EXPECT_EQ(dump(json_number(-0.1f)), "-0.1");
   EXPECT_TRUE(json_number(std::numeric_limits<float>::quiet_NaN()).is_null());

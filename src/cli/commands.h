@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of the program. Each add_* function defines a subcommand's flags and puts what it does into `run`, which
-// main() calls after parsing. Exit status: 0 done, 1 an error (printed to stderr), 2 bad usage.
+// The subcommands of the program. Each add_* function defines a subcommand's flags and puts what it does into `run`,
+// which main() calls after parsing. Exit status: 0 done, 1 an error (printed to stderr), 2 bad usage.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,8 @@ namespace lockstep::cli {
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   engine::EngineOptions& engine = flags.engine;
-  command.add_option("--model", flags.model, "directory with config.json and safetensors files, or a .gguf file")->required();
+  command.add_option("--model", flags.model, "directory with config.json and safetensors files, or a .gguf file")
+      ->required();
   command.add_option("--weights", flags.weights, "native (as stored), or dequantised to bf16 or f32")
       ->check(CLI::IsMember({"native", "bf16", "f32"}))
       ->capture_default_str();
@@ -21,7 +22,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--threads", flags.threads, "worker threads; 0 = the cores that the process may use")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command.add_option("--max-model-len", engine.max_model_len, "longest prompt + output in tokens; 0 = the model's context")
+  command
+      .add_option("--max-model-len", engine.max_model_len, "longest prompt + output in tokens; 0 = the model's context")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->capture_default_str();
   command.add_option("--max-num-seqs", engine.max_num_seqs, "requests that run at once")
@@ -31,19 +33,24 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command
-      .add_option("--long-prefill-token-threshold", engine.long_prefill_token_threshold, "tokens of one prompt in one step, at most")
+      .add_option("--long-prefill-token-threshold", engine.long_prefill_token_threshold,
+                  "tokens of one prompt in one step, at most")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command.add_option("--block-size", engine.block_size, "tokens of a KV block")
       ->check(CLI::IsMember({16, 32, 64, 128, 256}))
       ->capture_default_str();
-  command.add_option("--num-kv-blocks", engine.num_kv_blocks, "blocks of the KV pool; 0 = from --kv-cache-memory or the machine's memory")
+  command
+      .add_option("--num-kv-blocks", engine.num_kv_blocks,
+                  "blocks of the KV pool; 0 = from --kv-cache-memory or the machine's memory")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->capture_default_str();
-  command.add_option("--kv-cache-memory", engine.kv_cache_memory, "bytes of the KV pool; 0 = from the machine's memory")
+  command
+      .add_option("--kv-cache-memory", engine.kv_cache_memory, "bytes of the KV pool; 0 = from the machine's memory")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
       ->capture_default_str();
-  command.add_option("--memory-utilization", engine.memory_utilization, "share of the memory that the process may take")
+  command
+      .add_option("--memory-utilization", engine.memory_utilization, "share of the memory that the process may take")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", engine.enable_prefix_caching,
@@ -86,8 +93,8 @@ backend::CpuBackendOptions backend_options(const EngineFlags& flags, std::string
 
 }  // namespace
 
-Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& flags,
-                                                            const std::shared_ptr<const files::Checkpoint>& checkpoint) {
+Expected<std::unique_ptr<backend::CpuBackend>> load_backend(
+    const EngineFlags& flags, const std::shared_ptr<const files::Checkpoint>& checkpoint) {
   const char* isa = std::getenv("LOCKSTEP_ISA");
   ProgressBar bar("loading " + checkpoint->path(), 1e6, "MB");
   backend::CpuBackendOptions options = backend_options(flags, isa == nullptr ? "" : isa);
@@ -98,9 +105,8 @@ Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& f
   return loaded;
 }
 
-Expected<std::unique_ptr<backend::CpuBackend>> load_backend_quietly(const EngineFlags& flags,
-                                                                    const std::shared_ptr<const files::Checkpoint>& checkpoint,
-                                                                    const std::string& isa) {
+Expected<std::unique_ptr<backend::CpuBackend>> load_backend_quietly(
+    const EngineFlags& flags, const std::shared_ptr<const files::Checkpoint>& checkpoint, const std::string& isa) {
   return backend::CpuBackend::load(checkpoint, backend_options(flags, isa));
 }
 
@@ -109,7 +115,8 @@ std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint) {
   return generation.empty() ? checkpoint.config().eos_token_ids : generation;
 }
 
-Expected<std::unique_ptr<engine::Engine>> make_engine(const EngineFlags& flags, std::unique_ptr<backend::CpuBackend> backend,
+Expected<std::unique_ptr<engine::Engine>> make_engine(const EngineFlags& flags,
+                                                      std::unique_ptr<backend::CpuBackend> backend,
                                                       std::vector<int32_t> end_token_ids) {
   engine::EngineOptions options = flags.engine;
   options.kv_dtype = kv_dtype(flags);

@@ -18,13 +18,13 @@ class App;
 namespace lockstep::cli {
 
 struct EngineFlags {
-  std::string model;       ///< directory or .gguf file
-  std::string tokenizer;   ///< directory or .gguf file; "" = the model's own
-  std::string weights = "native";      ///< native, bf16, f32
-  std::string kv_cache_dtype = "bf16"; ///< bf16, f32
-  int threads = 0;                     ///< 0: all cores granted to the process
+  std::string model;                                          ///< directory or .gguf file
+  std::string tokenizer;                                      ///< directory or .gguf file; "" = the model's own
+  std::string weights = "native";                             ///< native, bf16, f32
+  std::string kv_cache_dtype = "bf16";                        ///< bf16, f32
+  int threads = 0;                                            ///< 0: all cores granted to the process
   backend::Attention attention = backend::Attention::kPaged;  ///< `bench` alone offers another
-  engine::EngineOptions engine;        ///< the rest; see its fields
+  engine::EngineOptions engine;                               ///< the rest; see its fields
 };
 
 /// Defines --model and the engine flags on a subcommand.
@@ -35,17 +35,18 @@ Expected<std::shared_ptr<const files::Checkpoint>> open_checkpoint(const EngineF
 Expected<std::unique_ptr<backend::CpuBackend>> load_backend(const EngineFlags& flags,
                                                             const std::shared_ptr<const files::Checkpoint>& checkpoint);
 /// The same without a bar and a log line, with the instruction set `isa` ("" = the best).
-Expected<std::unique_ptr<backend::CpuBackend>> load_backend_quietly(const EngineFlags& flags,
-                                                                    const std::shared_ptr<const files::Checkpoint>& checkpoint,
-                                                                    const std::string& isa);
+Expected<std::unique_ptr<backend::CpuBackend>> load_backend_quietly(
+    const EngineFlags& flags, const std::shared_ptr<const files::Checkpoint>& checkpoint, const std::string& isa);
 /// Engine::create with the flags' options.
-Expected<std::unique_ptr<engine::Engine>> make_engine(const EngineFlags& flags, std::unique_ptr<backend::CpuBackend> backend,
+Expected<std::unique_ptr<engine::Engine>> make_engine(const EngineFlags& flags,
+                                                      std::unique_ptr<backend::CpuBackend> backend,
                                                       std::vector<int32_t> end_token_ids);
 /// load_backend and make_engine.
 Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
                                                       const std::shared_ptr<const files::Checkpoint>& checkpoint,
                                                       std::vector<int32_t> end_token_ids);
-/// The end tokens of a model without a tokenizer: those of generation_config.json, else of config.json or the GGUF file.
+/// The end tokens of a model without a tokenizer: those of generation_config.json, else of config.json or the GGUF
+/// file.
 std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint);
 /// The DType of --kv-cache-dtype.
 DType kv_dtype(const EngineFlags& flags);

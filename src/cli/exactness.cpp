@@ -91,8 +91,9 @@ void add_machine_cases(CaseList& list, bool quick) {
 }  // namespace
 
 std::vector<request::Request> exactness_requests(int64_t vocab_size, int64_t max_model_len, bool quick) {
-  const std::vector<int64_t> lengths = quick ? std::vector<int64_t>{1, 2, 15, 16, 17, 31, 33, 40, 48, 64, 65, 80, 96, 100, 129, 150}
-                                             : std::vector<int64_t>{1, 7, 16, 17, 64, 65, 127, 128, 129, 255, 300, 400, 511, 513, 600, 700};
+  const std::vector<int64_t> lengths =
+      quick ? std::vector<int64_t>{1, 2, 15, 16, 17, 31, 33, 40, 48, 64, 65, 80, 96, 100, 129, 150}
+            : std::vector<int64_t>{1, 7, 16, 17, 64, 65, 127, 128, 129, 255, 300, 400, 511, 513, 600, 700};
   const int64_t max_tokens = quick ? 12 : 32;
   std::vector<request::Request> requests;
   for (size_t i = 0; i < lengths.size(); ++i) {

@@ -19,7 +19,7 @@ struct ExactnessCase {
   std::string axis;     ///< "batch", "chunk size", ...
   std::string variant;  ///< "16 together", "1 token", ...
   EngineFlags flags;
-  std::string isa;      ///< "" = the best
+  std::string isa;  ///< "" = the best
   enum class Order { kTogether, kReversed, kOneByOne, kTwice } order = Order::kTogether;
   int64_t max_requests = 0;  ///< 0 = all; else the first ones only (slow variants)
 };
@@ -27,8 +27,8 @@ struct ExactnessCase {
 struct ExactnessRow {
   std::string axis, variant;
   int64_t requests = 0;
-  int64_t tokens = 0;     ///< compared
-  int64_t unequal = 0;    ///< requests whose tokens or logprob bits differ from the run alone
+  int64_t tokens = 0;   ///< compared
+  int64_t unequal = 0;  ///< requests whose tokens or logprob bits differ from the run alone
 };
 
 /// Requests of ids: different lengths, greedy and sampled, with logprobs.

@@ -67,7 +67,11 @@ void print_table(const std::vector<ExactnessRow>& rows) {
 void print_json(const std::vector<ExactnessRow>& rows) {
   ordered_json lines = ordered_json::array();
   for (const ExactnessRow& row : rows) {
-    lines.push_back({{"axis", row.axis}, {"variant", row.variant}, {"requests", row.requests}, {"tokens", row.tokens}, {"unequal", row.unequal}});
+    lines.push_back({{"axis", row.axis},
+                     {"variant", row.variant},
+                     {"requests", row.requests},
+                     {"tokens", row.tokens},
+                     {"unequal", row.unequal}});
   }
   std::puts(dump({{"rows", lines}}).c_str());
 }
@@ -90,7 +94,8 @@ Expected<int64_t> exactness(const Flags& flags) {
   int64_t unequal = 0;
   for (const ExactnessCase& run : cases) {
     auto some = requests;
-    if (run.max_requests > 0 && run.max_requests < static_cast<int64_t>(some.size())) some.resize(static_cast<size_t>(run.max_requests));
+    if (run.max_requests > 0 && run.max_requests < static_cast<int64_t>(some.size()))
+      some.resize(static_cast<size_t>(run.max_requests));
     auto results = run_case(run, checkpoint, std::move(some));
     if (!results) return unexpected(results.error().with_context(fmt::format("{} {}", run.axis, run.variant)));
     rows.push_back(compare(run, expected, *results));
@@ -105,11 +110,15 @@ Expected<int64_t> exactness(const Flags& flags) {
 }  // namespace
 
 void add_exactness_command(CLI::App& app, Run& run) {
-  auto* command = app.add_subcommand("exactness", "proves on a model that batch, order, chunks, blocks, threads, caches and instruction set change no bit");
+  auto* command = app.add_subcommand(
+      "exactness",
+      "proves on a model that batch, order, chunks, blocks, threads, caches and instruction set change no bit");
   const auto flags = std::make_shared<Flags>();
   add_engine_flags(*command, flags->engine);
   command->add_flag("--quick", flags->quick, "shorter prompts and outputs");
-  command->add_option("--output", flags->output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--output", flags->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->callback([flags, &run] {
     run = [flags] {
       const auto unequal = exactness(*flags);

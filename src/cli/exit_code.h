@@ -5,7 +5,8 @@
 
 namespace lockstep::cli {
 
-/// Prints "lockstep: <message>" to stderr and returns the exit status: 2 for a value that the caller gave wrong, else 1.
+/// Prints "lockstep: <message>" to stderr and returns the exit status: 2 for a value that the caller gave wrong,
+/// else 1.
 int report_error(const Status& status);
 
 }  // namespace lockstep::cli

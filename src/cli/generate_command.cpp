@@ -123,7 +123,8 @@ Status generate(const Flags& flags) {
   for (size_t i = 0; i < results.size(); ++i) {
     Answer answer{i, prompt_ids[i], results[i], std::nullopt};
     if (text_model) {
-      answer.text = text_model->decode(visible_ids(results[i], end_ids, flags.sampling.ignore_eos), /*skip_special_tokens=*/true);
+      answer.text =
+          text_model->decode(visible_ids(results[i], end_ids, flags.sampling.ignore_eos), /*skip_special_tokens=*/true);
     }
     if (flags.output == "json") {
       print_json(answer, flags.sampling.logprobs.has_value());
@@ -139,8 +140,11 @@ void add_sampling_flags(CLI::App& command, request::SamplingParams& sampling) {
   command.add_option("--max-tokens", sampling.max_tokens, "tokens to generate at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
-  command.add_option("--temperature", sampling.temperature, "0 = greedy")->check(CLI::Range(0.0, 2.0))->capture_default_str();
-  command.add_option("--top-p", sampling.top_p, "nucleus: the smallest set of tokens with this probability")->capture_default_str();
+  command.add_option("--temperature", sampling.temperature, "0 = greedy")
+      ->check(CLI::Range(0.0, 2.0))
+      ->capture_default_str();
+  command.add_option("--top-p", sampling.top_p, "nucleus: the smallest set of tokens with this probability")
+      ->capture_default_str();
   command.add_option("--top-k", sampling.top_k, "the k most likely tokens only; 0 = all")->capture_default_str();
   command.add_option_function<uint64_t>(
       "--seed", [&sampling](uint64_t seed) { sampling.seed = seed; }, "seed of the draws; absent: a new one each time");

@@ -28,10 +28,14 @@ std::string size_text(int64_t bytes) {
 
 std::string rope_text(const files::RopeConfig& rope) {
   switch (rope.type) {
-    case files::RopeType::kDefault: return fmt::format("theta {:g}", rope.theta);
-    case files::RopeType::kLinear: return fmt::format("theta {:g}, linear x {:g}", rope.theta, rope.factor);
-    case files::RopeType::kLlama3: return fmt::format("theta {:g}, llama3 x {:g}", rope.theta, rope.factor);
-    case files::RopeType::kYarn: return fmt::format("theta {:g}, yarn x {:g}", rope.theta, rope.factor);
+    case files::RopeType::kDefault:
+      return fmt::format("theta {:g}", rope.theta);
+    case files::RopeType::kLinear:
+      return fmt::format("theta {:g}, linear x {:g}", rope.theta, rope.factor);
+    case files::RopeType::kLlama3:
+      return fmt::format("theta {:g}, llama3 x {:g}", rope.theta, rope.factor);
+    case files::RopeType::kYarn:
+      return fmt::format("theta {:g}, yarn x {:g}", rope.theta, rope.factor);
   }
   return {};
 }
@@ -61,8 +65,8 @@ void print_tensors(const files::Checkpoint& checkpoint) {
     sum.bytes += static_cast<int64_t>(tensor.data.size());
   }
   for (const auto& [name, sum] : types) {
-    fmt::print("tensors        {:>4} of {:<5} {:>8.1f} M elements, {}\n", sum.tensors, name, static_cast<double>(sum.elements) / 1e6,
-               size_text(sum.bytes));
+    fmt::print("tensors        {:>4} of {:<5} {:>8.1f} M elements, {}\n", sum.tensors, name,
+               static_cast<double>(sum.elements) / 1e6, size_text(sum.bytes));
   }
 }
 
@@ -75,10 +79,11 @@ Status print_memory(const EngineFlags& flags, const files::ModelConfig& config) 
   shape.block_size = flags.engine.block_size;
   shape.kv_dtype = kv_dtype(flags);
   const int threads = flags.threads > 0 ? flags.threads : cpu::available_cores();
-  LOCKSTEP_ASSIGN_OR_RETURN(const backend::MemoryReport plan, backend::CpuBackend::plan(config, weights_mode(flags), shape, threads));
+  LOCKSTEP_ASSIGN_OR_RETURN(const backend::MemoryReport plan,
+                            backend::CpuBackend::plan(config, weights_mode(flags), shape, threads));
   const int64_t token_bytes = config.kv_elements_per_token() * dtype_info(shape.kv_dtype).block_bytes;
-  fmt::print("KV             {} per token ({}), {} for {} requests of {} tokens\n", size_text(token_bytes), to_string(shape.kv_dtype),
-             size_text(plan.kv_bytes), shape.max_num_seqs, shape.max_model_len);
+  fmt::print("KV             {} per token ({}), {} for {} requests of {} tokens\n", size_text(token_bytes),
+             to_string(shape.kv_dtype), size_text(plan.kv_bytes), shape.max_num_seqs, shape.max_model_len);
   fmt::print("scratch        {} for {} requests, {} tokens a step\n", size_text(plan.scratch_bytes), shape.max_num_seqs,
              shape.max_num_batched_tokens);
   return {};

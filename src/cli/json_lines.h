@@ -11,8 +11,8 @@
 
 namespace lockstep::cli {
 
-/// Reads lines until the end, skips empty ones, writes answer(object) as a line for each. A line that is no JSON object, or for
-/// which `answer` fails, gives {"error": message}; the stream goes on.
+/// Reads lines until the end, skips empty ones, writes answer(object) as a line for each. A line that is no JSON
+/// object, or for which `answer` fails, gives {"error": message}; the stream goes on.
 void answer_json_lines(std::istream& in, std::ostream& out,
                        const std::function<Expected<nlohmann::ordered_json>(const nlohmann::ordered_json&)>& answer);
 
@@ -23,7 +23,8 @@ Status refuse_unknown_fields(const nlohmann::ordered_json& object, std::initiali
 
 /// The shortest decimal number that reads back to this float, as a double for JSON; NaN becomes null.
 nlohmann::ordered_json json_number(float value);
-/// One line of pure ASCII (U+2028 and its like would break lines for some readers). Never throws: invalid UTF-8 becomes U+FFFD.
+/// One line of pure ASCII (U+2028 and its like would break lines for some readers). Never throws: invalid UTF-8 becomes
+/// U+FFFD.
 std::string dump(const nlohmann::ordered_json& value);
 
 }  // namespace lockstep::cli

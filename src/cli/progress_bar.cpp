@@ -42,7 +42,8 @@ void ProgressBar::finish() {
 void ProgressBar::draw(int64_t done, int64_t total) const {
   constexpr int kWidth = 30;
   const int filled = static_cast<int>(kWidth * done / total);
-  const std::string bar = std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kWidth - filled), '.');
+  const std::string bar =
+      std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kWidth - filled), '.');
   std::fprintf(stderr, "%s%s [%s] %3d%% of %.0f %s%s", terminal_ ? "\r" : "", label_.c_str(), bar.c_str(),
                static_cast<int>(100 * done / total), static_cast<double>(total) / unit_scale_, unit_.c_str(),
                terminal_ ? "" : "\n");

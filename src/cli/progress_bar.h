@@ -7,8 +7,8 @@
 
 namespace lockstep::cli {
 
-/// A bar on stderr for long work: redrawn in place on a terminal at most ten times a second; elsewhere one line every 25 %.
-/// Not thread-safe.
+/// A bar on stderr for long work: redrawn in place on a terminal at most ten times a second; elsewhere one line every
+/// 25 %. Not thread-safe.
 class ProgressBar {
  public:
   /// unit_scale: what a step of `done` is divided by for display, with `unit`, e.g. 1e6 and "MB".

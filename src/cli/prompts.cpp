@@ -18,10 +18,14 @@ std::string_view trim(std::string_view text) {
 
 std::pair<const char*, const char*> describe(PromptKind kind) {
   switch (kind) {
-    case PromptKind::kText: return {"--prompt", "a prompt as text; control tokens in it are parsed (repeatable)"};
-    case PromptKind::kFile: return {"--prompt-file", "a file whose whole text is a prompt (repeatable)"};
-    case PromptKind::kIds: return {"--prompt-ids", "a prompt as token ids, e.g. 1,2,3 (repeatable)"};
-    case PromptKind::kChat: return {"--chat", "a user message, put into the model's chat template (repeatable)"};
+    case PromptKind::kText:
+      return {"--prompt", "a prompt as text; control tokens in it are parsed (repeatable)"};
+    case PromptKind::kFile:
+      return {"--prompt-file", "a file whose whole text is a prompt (repeatable)"};
+    case PromptKind::kIds:
+      return {"--prompt-ids", "a prompt as token ids, e.g. 1,2,3 (repeatable)"};
+    case PromptKind::kChat:
+      return {"--chat", "a user message, put into the model's chat template (repeatable)"};
   }
   return {"", ""};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The regression that the re-created system once failed: identical long prompts in one batch must give identical streams. Copying row 0 into
-// idle rows made several lanes write one KV slot, and all streams came out as zeros.
+// The regression that the re-created system once failed: identical long prompts in one batch must give identical
+// streams. Copying row 0 into idle rows made several lanes write one KV slot, and all streams came out as zeros.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -77,15 +77,24 @@ Report judge(const RequestResult& alone, const std::vector<RequestResult>& resul
 void print_report(const Flags& flags, const Report& r, bool passed) {
   const double rate = static_cast<double>(r.tokens) / r.seconds;
   if (flags.output == "json") {
-    std::puts(dump({{"rows", flags.rows}, {"prompt_tokens", flags.prompt_tokens}, {"max_tokens", flags.max_tokens}, {"seconds", r.seconds},
-                    {"tok_per_s", rate}, {"steady_step_ms", r.steady_step_ms}, {"streams", r.distinct}, {"unequal", r.unequal},
-                    {"zeros", r.zeros}, {"passed", passed}})
+    std::puts(dump({{"rows", flags.rows},
+                    {"prompt_tokens", flags.prompt_tokens},
+                    {"max_tokens", flags.max_tokens},
+                    {"seconds", r.seconds},
+                    {"tok_per_s", rate},
+                    {"steady_step_ms", r.steady_step_ms},
+                    {"streams", r.distinct},
+                    {"unequal", r.unequal},
+                    {"zeros", r.zeros},
+                    {"passed", passed}})
                   .c_str());
     return;
   }
-  fmt::print("{} identical prompts of {} tokens, {} tokens each: {} distinct stream{}, {} unequal to the run alone, {} zero\n", flags.rows,
-             flags.prompt_tokens, flags.max_tokens, r.distinct, r.distinct == 1 ? "" : "s", r.unequal, r.zeros);
-  fmt::print("{:.2f} s, {:.1f} tok/s, steady step {:.2f} ms: {}\n", r.seconds, rate, r.steady_step_ms, passed ? "passed" : "FAILED");
+  fmt::print(
+      "{} identical prompts of {} tokens, {} tokens each: {} distinct stream{}, {} unequal to the run alone, {} zero\n",
+      flags.rows, flags.prompt_tokens, flags.max_tokens, r.distinct, r.distinct == 1 ? "" : "s", r.unequal, r.zeros);
+  fmt::print("{:.2f} s, {:.1f} tok/s, steady step {:.2f} ms: {}\n", r.seconds, rate, r.steady_step_ms,
+             passed ? "passed" : "FAILED");
 }
 
 Expected<bool> regress(const Flags& flags) {
@@ -94,7 +103,8 @@ Expected<bool> regress(const Flags& flags) {
   StepRecorder recorder;
   engine_flags.engine.max_num_seqs = std::max(engine_flags.engine.max_num_seqs, flags.rows);
   engine_flags.engine.enable_prefix_caching = false;
-  if (engine_flags.engine.max_model_len == 0) engine_flags.engine.max_model_len = std::min<int64_t>(4096, checkpoint->config().max_position);
+  if (engine_flags.engine.max_model_len == 0)
+    engine_flags.engine.max_model_len = std::min<int64_t>(4096, checkpoint->config().max_position);
   engine_flags.engine.on_step = recorder.observer();
   LOCKSTEP_ASSIGN_OR_RETURN(const auto engine, load_engine(engine_flags, checkpoint, {}));
   const request::Request request = make_request(flags, checkpoint->config().vocab_size);
@@ -102,12 +112,14 @@ Expected<bool> regress(const Flags& flags) {
   LOCKSTEP_RETURN_IF_ERROR(alone[0].error);
   recorder.take();
   const auto begin = std::chrono::steady_clock::now();
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto results, run_requests(*engine, std::vector(static_cast<size_t>(flags.rows), request)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto results,
+                            run_requests(*engine, std::vector(static_cast<size_t>(flags.rows), request)));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   Report report = judge(alone[0], results);
   report.seconds = seconds;
   report.steady_step_ms = median_steady_ms(recorder.take(), flags.rows);
-  const bool passed = report.unequal == 0 && report.zeros == 0 && report.distinct == 1 && report.tokens == flags.rows * flags.max_tokens;
+  const bool passed = report.unequal == 0 && report.zeros == 0 && report.distinct == 1 &&
+                      report.tokens == flags.rows * flags.max_tokens;
   print_report(flags, report, passed);
   return passed;
 }
@@ -119,9 +131,15 @@ void add_regress_command(CLI::App& app, Run& run) {
   const auto flags = std::make_shared<Flags>();
   add_engine_flags(*command, flags->engine);
   command->add_option("--rows", flags->rows, "prompts")->check(CLI::Range(1, 4096))->capture_default_str();
-  command->add_option("--prompt-tokens", flags->prompt_tokens, "tokens of the prompt")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("--max-tokens", flags->max_tokens, "tokens of each answer")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("--output", flags->output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--prompt-tokens", flags->prompt_tokens, "tokens of the prompt")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--max-tokens", flags->max_tokens, "tokens of each answer")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--output", flags->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->callback([flags, &run] {
     run = [flags] {
       const auto passed = regress(*flags);

@@ -36,7 +36,8 @@ Expected<ordered_json> render_raw(const ordered_json& line) {
   std::vector<chat::jinja::Variable> variables;
   if (line.contains("context")) {
     if (!line["context"].is_object()) return invalid_argument("context must be an object");
-    for (const auto& [name, value] : line["context"].items()) variables.push_back({name, value, /*request_born=*/false});
+    for (const auto& [name, value] : line["context"].items())
+      variables.push_back({name, value, /*request_born=*/false});
   }
   std::optional<chat::jinja::ClockTime> now;
   if (line.contains("now") && !line["now"].is_null()) {
@@ -72,11 +73,13 @@ void add_render_command(CLI::App& app, Run& run) {
     bool raw = false;
   };
   auto* command = app.add_subcommand(
-      "render", "JSON lines on stdin: {\"messages\", \"tools\"?, \"add_generation_prompt\"?, \"continue_final_message\"?, "
-                "\"chat_template_kwargs\"?} -> {\"text\"} or {\"error\"}");
+      "render",
+      "JSON lines on stdin: {\"messages\", \"tools\"?, \"add_generation_prompt\"?, \"continue_final_message\"?, "
+      "\"chat_template_kwargs\"?} -> {\"text\"} or {\"error\"}");
   const auto flags = std::make_shared<Flags>();
   command->add_option("--tokenizer", flags->tokenizer, "directory with tokenizer files, or a .gguf file");
-  command->add_flag("--raw", flags->raw, "lines are {\"template\", \"context\", \"now\"?} -> {\"output\"} or {\"error\"}");
+  command->add_flag("--raw", flags->raw,
+                    "lines are {\"template\", \"context\", \"now\"?} -> {\"output\"} or {\"error\"}");
   command->callback([flags, &run] { run = [flags] { return run_render(flags->tokenizer, flags->raw); }; });
 }
 

@@ -20,8 +20,8 @@ struct RequestResult {
   uint64_t seed = 0;
 };
 
-/// Submits all requests at once and blocks until each has ended; results in the same order. An error only if a request was
-/// refused (the message names its index); one that ends with an error says so in its result.
+/// Submits all requests at once and blocks until each has ended; results in the same order. An error only if a request
+/// was refused (the message names its index); one that ends with an error says so in its result.
 Expected<std::vector<RequestResult>> run_requests(engine::Engine& engine, std::vector<request::Request> requests);
 
 }  // namespace lockstep::cli

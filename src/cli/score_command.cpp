@@ -66,7 +66,8 @@ Expected<std::vector<std::vector<int32_t>>> encode_prompts(const Flags& flags) {
       continue;
     }
     if (!text_model) {
-      LOCKSTEP_ASSIGN_OR_RETURN(text_model, text::TextModel::load(flags.engine.model, {.tokenizer = flags.engine.tokenizer}));
+      LOCKSTEP_ASSIGN_OR_RETURN(text_model,
+                                text::TextModel::load(flags.engine.model, {.tokenizer = flags.engine.tokenizer}));
     }
     std::string text = prompt.value;
     if (prompt.kind == PromptKind::kFile) {
@@ -100,8 +101,8 @@ ordered_json result_line(const std::vector<int32_t>& ids, const RequestResult& r
 }
 
 void print_text(size_t index, const Score& score) {
-  std::printf("prompt %zu: %lld tokens scored, nll %.6f +- %.6f, perplexity %.4f\n", index, static_cast<long long>(score.count),
-              score.nll_mean(), score.nll_stderr(), std::exp(score.nll_mean()));
+  std::printf("prompt %zu: %lld tokens scored, nll %.6f +- %.6f, perplexity %.4f\n", index,
+              static_cast<long long>(score.count), score.nll_mean(), score.nll_stderr(), std::exp(score.nll_mean()));
 }
 
 Status score_all(const Flags& flags) {

@@ -55,9 +55,11 @@ std::string default_model_name(const std::string& path) {
 
 void print_ready(const std::string& url, const std::string& model) {
   fmt::print("ready: {} serves {}\n", url, model);
-  fmt::print("  curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
-             "'{{\"messages\": [{{\"role\": \"user\", \"content\": \"What is the capital of Norway?\"}}], \"temperature\": 0}}'\n",
-             url);
+  fmt::print(
+      "  curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
+      "'{{\"messages\": [{{\"role\": \"user\", \"content\": \"What is the capital of Norway?\"}}], \"temperature\": "
+      "0}}'\n",
+      url);
   std::fflush(stdout);
 }
 
@@ -70,9 +72,10 @@ Status serve(const Flags& flags) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto server, server::Server::start(options));
   log_info("{} listens; loading the model", server->url());
   LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto text_model,
-                            text::TextModel::load(flags.engine.model, {.tokenizer = flags.engine.tokenizer,
-                                                                       .parse_special_in_content = flags.parse_special_in_content}));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto text_model,
+      text::TextModel::load(flags.engine.model, {.tokenizer = flags.engine.tokenizer,
+                                                 .parse_special_in_content = flags.parse_special_in_content}));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto engine, load_engine(flags.engine, checkpoint, text_model->end_token_ids()));
   log_info("engine: {}", engine::to_string(engine->options()));
   log_info("server: {}", server::to_string(options));
@@ -86,31 +89,41 @@ Status serve(const Flags& flags) {
 
 void add_server_flags(CLI::App& command, Flags& flags) {
   server::ServerOptions& options = flags.server;
-  command.add_option("--host", options.host, "address or name to listen on; 0.0.0.0 or :: for all")->capture_default_str();
+  command.add_option("--host", options.host, "address or name to listen on; 0.0.0.0 or :: for all")
+      ->capture_default_str();
   command.add_option("--port", options.port, "port; 0 = any free one")->capture_default_str();
-  command.add_option("--served-model-name", options.served_model_names, "name in requests and answers, more are aliases (repeatable)")
+  command
+      .add_option("--served-model-name", options.served_model_names,
+                  "name in requests and answers, more are aliases (repeatable)")
       ->allow_extra_args(false);
-  command.add_option("--api-key", flags.api_keys, "ask for this key (repeatable); also LOCKSTEP_API_KEY")->allow_extra_args(false);
+  command.add_option("--api-key", flags.api_keys, "ask for this key (repeatable); also LOCKSTEP_API_KEY")
+      ->allow_extra_args(false);
   command.add_option("--api-key-file", flags.api_key_file, "a file with a key on each line");
-  command.add_option("--allowed-origin", options.allowed_origin, "CORS origin; empty = no CORS headers")->capture_default_str();
+  command.add_option("--allowed-origin", options.allowed_origin, "CORS origin; empty = no CORS headers")
+      ->capture_default_str();
   command.add_option("--max-body-bytes", options.max_body_bytes, "largest request body")->capture_default_str();
-  command.add_option("--max-queued-requests", flags.engine.engine.max_queued_requests, "waiting requests; more get 429")
+  command
+      .add_option("--max-queued-requests", flags.engine.engine.max_queued_requests, "waiting requests; more get 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--max-queued-tokens", flags.engine.engine.max_queued_tokens, "prompt tokens of waiting requests; more get 429; 0 = no limit")
+  command
+      .add_option("--max-queued-tokens", flags.engine.engine.max_queued_tokens,
+                  "prompt tokens of waiting requests; more get 429; 0 = no limit")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
   command
       .add_option_function<std::string>(
           "--scheduling-policy",
           [&flags](const std::string& value) {
-            flags.engine.engine.policy = value == "priority" ? engine::SchedulingPolicy::kPriority : engine::SchedulingPolicy::kFcfs;
+            flags.engine.engine.policy =
+                value == "priority" ? engine::SchedulingPolicy::kPriority : engine::SchedulingPolicy::kFcfs;
           },
           "fcfs: in order of arrival; priority: by the request's priority, lower first (default: fcfs)")
       ->check(CLI::IsMember({"fcfs", "priority"}));
   command.add_flag("--adaptive-budget,!--no-adaptive-budget", flags.engine.engine.adaptive_budget,
                    "shrink the token budget while prefill would slow running requests down (default: on)");
-  command.add_option("--grace-seconds", options.grace_seconds, "what running requests get after SIGTERM")->capture_default_str();
+  command.add_option("--grace-seconds", options.grace_seconds, "what running requests get after SIGTERM")
+      ->capture_default_str();
   command.add_flag("--parse-special-in-content", flags.parse_special_in_content,
                    "control tokens typed in messages become control tokens, as Hugging Face does");
 }

@@ -30,8 +30,9 @@ Expected<ordered_json> answer(const tokenizer::Tokenizer& tokenizer, const order
     LOCKSTEP_RETURN_IF_ERROR(refuse_unknown_fields(line, {"text", "parse_special"}));
     if (!line["text"].is_string()) return invalid_argument("text is a {}, not a string", line["text"].type_name());
     LOCKSTEP_ASSIGN_OR_RETURN(const bool parse_special, bool_field(line, "parse_special", true));
-    LOCKSTEP_ASSIGN_OR_RETURN(auto ids, tokenizer.encode(line["text"].get<std::string>(),
-                                                         {.parse_special = parse_special, .add_special_tokens = false}));
+    LOCKSTEP_ASSIGN_OR_RETURN(auto ids,
+                              tokenizer.encode(line["text"].get<std::string>(),
+                                               {.parse_special = parse_special, .add_special_tokens = false}));
     return ordered_json{{"ids", ids}};
   }
   if (!line.contains("ids")) return invalid_argument("neither text nor ids is given");
@@ -51,8 +52,9 @@ int run_tokenize(const std::string& path) {
 }  // namespace
 
 void add_tokenize_command(CLI::App& app, Run& run) {
-  auto* command = app.add_subcommand("tokenize", "JSON lines on stdin: {\"text\", \"parse_special\"} -> {\"ids\"}, {\"ids\", "
-                                                 "\"skip_special_tokens\"} -> {\"text\"}");
+  auto* command = app.add_subcommand("tokenize",
+                                     "JSON lines on stdin: {\"text\", \"parse_special\"} -> {\"ids\"}, {\"ids\", "
+                                     "\"skip_special_tokens\"} -> {\"text\"}");
   const auto path = std::make_shared<std::string>();
   command->add_option("--tokenizer", *path, "directory with tokenizer.json, or a .gguf file")->required();
   command->callback([path, &run] { run = [path] { return run_tokenize(*path); }; });

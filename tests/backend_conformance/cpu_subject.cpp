@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend under the conformance suite: tiny golden models (bf16) and random ones in every other stored type.
+#include "cpu_subject.h"
+
 #include <algorithm>
 #include <cstring>
 #include <span>
 
 #include "backend/cpu/cpu_backend.h"
 #include "loader/testing.h"
-#include "cpu_subject.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>

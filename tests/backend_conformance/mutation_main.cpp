@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The old fault, kept alive on purpose: a backend that always runs capacity rows, rows B.. copied from row 0, past validation. That is
-// how the system that Lockstep re-creates once served a runtime batch: several lanes wrote one KV slot, and rows nobody asked for were
-// written. The sentinel tests must fail on it: this program succeeds if they do, and fails if they let it pass.
+// The old fault, kept alive on purpose: a backend that always runs capacity rows, rows B.. copied from row 0, past
+// validation. That is how the system that Lockstep re-creates once served a runtime batch: several lanes wrote one KV
+// slot, and rows nobody asked for were written. The sentinel tests must fail on it: this program succeeds if they do,
+// and fails if they let it pass.
 #include <algorithm>
 #include <cstdio>
 #include <list>
@@ -16,7 +17,8 @@ namespace lockstep::backend {
 
 /// CpuBackend's friend: the way past validation.
 struct CpuBackendMutation {
-  static Expected<StepTicket> dispatch(CpuBackend& backend, const step::StepArgs& args, const step::StepOutputs& outputs) {
+  static Expected<StepTicket> dispatch(CpuBackend& backend, const step::StepArgs& args,
+                                       const step::StepOutputs& outputs) {
     return backend.dispatch(args, outputs);
   }
 };
@@ -81,7 +83,8 @@ class PaddedStep {
 
 class MutatedBackend final : public backend::Backend {
  public:
-  MutatedBackend(std::unique_ptr<backend::Backend> inner, int64_t capacity) : inner_(std::move(inner)), capacity_(capacity) {}
+  MutatedBackend(std::unique_ptr<backend::Backend> inner, int64_t capacity)
+      : inner_(std::move(inner)), capacity_(capacity) {}
 
   backend::Backend& inner() { return *inner_; }
   backend::Capabilities capabilities() const override { return inner_->capabilities(); }
@@ -92,16 +95,21 @@ class MutatedBackend final : public backend::Backend {
   }
   Expected<backend::StepTicket> submit(const step::StepArgs& args, const step::StepOutputs& outputs) override {
     const int64_t rows = args.query_lens.extent(0);
-    const bool one_token_each = std::all_of(args.query_lens.data(), args.query_lens.data() + rows, [](int32_t n) { return n == 1; });
+    const bool one_token_each =
+        std::all_of(args.query_lens.data(), args.query_lens.data() + rows, [](int32_t n) { return n == 1; });
     if (args.num_decode_rows != rows || rows == capacity_ || !one_token_each) return inner_->submit(args, outputs);
     const PaddedStep& padded = padded_.emplace_back(args, outputs, capacity_);
-    return backend::CpuBackendMutation::dispatch(dynamic_cast<backend::CpuBackend&>(*inner_), padded.args(), padded.outputs());
+    return backend::CpuBackendMutation::dispatch(dynamic_cast<backend::CpuBackend&>(*inner_), padded.args(),
+                                                 padded.outputs());
   }
   Status wait(backend::StepTicket ticket) override { return inner_->wait(ticket); }
-  Expected<std::unique_ptr<backend::DeviceBuffer>> allocate(DType dtype, int64_t rows, int64_t columns, int rank) override {
+  Expected<std::unique_ptr<backend::DeviceBuffer>> allocate(DType dtype, int64_t rows, int64_t columns,
+                                                            int rank) override {
     return inner_->allocate(dtype, rows, columns, rank);
   }
-  Status read(const DeviceView& view, void* host, int64_t bytes) const override { return inner_->read(view, host, bytes); }
+  Status read(const DeviceView& view, void* host, int64_t bytes) const override {
+    return inner_->read(view, host, bytes);
+  }
   Status copy_block(int64_t from, int64_t to) override { return inner_->copy_block(from, to); }
   backend::MemoryReport memory() const override { return inner_->memory(); }
   std::string describe() const override { return "mutation of " + inner_->describe(); }
@@ -127,7 +135,9 @@ class MutatedSubject final : public Subject {
   bool block_holds(backend::Backend& backend, int64_t block, uint32_t word) override {
     return cpu_subject().block_holds(inner(backend), block, word);
   }
-  void protect_block(backend::Backend& backend, int64_t block) override { cpu_subject().protect_block(inner(backend), block); }
+  void protect_block(backend::Backend& backend, int64_t block) override {
+    cpu_subject().protect_block(inner(backend), block);
+  }
 
  private:
   static backend::Backend& inner(backend::Backend& backend) { return dynamic_cast<MutatedBackend&>(backend).inner(); }
