@@ -14,8 +14,8 @@
 namespace lockstep::backend {
 
 struct Capabilities {
-  std::vector<int64_t> batch_sizes;   ///< row counts that a call may have; empty = any in 1..max_num_seqs
-  std::vector<int64_t> block_sizes;   ///< KV block sizes, ascending
+  std::vector<int64_t> batch_sizes;  ///< row counts that a call may have; empty = any in 1..max_num_seqs
+  std::vector<int64_t> block_sizes;  ///< KV block sizes, ascending
   std::vector<DType> kv_dtypes;
   int64_t max_step_width = step::kTokenWidth;
   int64_t max_model_len = 0;
@@ -29,11 +29,12 @@ struct Capabilities {
 struct StepShape {
   int64_t max_num_seqs = 16;
   int64_t max_num_batched_tokens = 4096;
-  int64_t max_step_width = 1;   ///< sampled positions a row; S <= max_num_seqs * max_step_width
+  int64_t max_step_width = 1;  ///< sampled positions a row; S <= max_num_seqs * max_step_width
   int64_t max_model_len = 0;
   int64_t block_size = 16;
   DType kv_dtype = DType::kBF16;
-  bool full_warm_up = false;    ///< run max_num_seqs rows that bring max_num_batched_tokens tokens in all; else all rows plus one chunk
+  bool full_warm_up =
+      false;  ///< run max_num_seqs rows that bring max_num_batched_tokens tokens in all; else all rows plus one chunk
 };
 
 struct MemoryReport {
@@ -54,14 +55,15 @@ struct StepTicket {
   uint64_t id = 0;
 };
 
-/// One per device or tensor-parallel group. Order of calls: construct (loads weights), warm_up, allocate_kv, then steps.
-/// One thread may call at a time, except memory() and capabilities(), which are thread-safe.
+/// One per device or tensor-parallel group. Order of calls: construct (loads weights), warm_up, allocate_kv, then
+/// steps. One thread may call at a time, except memory() and capabilities(), which are thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual Capabilities capabilities() const = 0;
-  /// Books and touches all scratch for `shape` and runs a step of it on temporary pages, which are freed before it returns.
+  /// Books and touches all scratch for `shape` and runs a step of it on temporary pages, which are freed before it
+  /// returns.
   virtual Status warm_up(const StepShape& shape) = 0;
   /// Allocates the KV pool. kResourceExhausted if the memory is not there (nothing is kept then; call again with less).
   virtual Status allocate_kv(const step::KvGeometry& geometry) = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bf16 and f16 as storage types, with exact conversions by integer operations: the same bits on every machine, denormals
-// kept, NaN kept quiet. (vcvtneps2bf16 flushes denormals, so it is not used anywhere.)
+// bf16 and f16 as storage types, with exact conversions by integer operations: the same bits on every machine,
+// denormals kept, NaN kept quiet. (vcvtneps2bf16 flushes denormals, so it is not used anywhere.)
 #pragma once
 
 #include <bit>

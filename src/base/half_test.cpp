@@ -20,7 +20,8 @@ TEST(Half, EveryF16RoundTrips) {
     ASSERT_EQ(f32_to_f16(value), half) << i;
     const int exponent = (half >> 10) & 0x1f;
     if (exponent == 0x1f) continue;
-    const double want = std::ldexp(exponent == 0 ? (half & 0x3ff) : (half & 0x3ff) + 1024, (exponent == 0 ? 1 : exponent) - 25);
+    const double want =
+        std::ldexp(exponent == 0 ? (half & 0x3ff) : (half & 0x3ff) + 1024, (exponent == 0 ? 1 : exponent) - 25);
     ASSERT_EQ(std::fabs(static_cast<double>(value)), want) << i;
   }
 }

@@ -85,16 +85,16 @@ ErrorBuilder invalid_argument(fmt::format_string<Args...> format, Args&&... args
 #define LOCKSTEP_CONCAT_(a, b) LOCKSTEP_CONCAT_INNER_(a, b)
 
 /// Returns the error of a Status expression from a function that returns Status or Expected.
-#define LOCKSTEP_RETURN_IF_ERROR(expr)                                             \
-  do {                                                                             \
-    if (::lockstep::Status lockstep_status_ = (expr); !lockstep_status_.ok())      \
-      return ::lockstep::ErrorBuilder(std::move(lockstep_status_));                \
+#define LOCKSTEP_RETURN_IF_ERROR(expr)                                        \
+  do {                                                                        \
+    if (::lockstep::Status lockstep_status_ = (expr); !lockstep_status_.ok()) \
+      return ::lockstep::ErrorBuilder(std::move(lockstep_status_));           \
   } while (false)
 
 /// LOCKSTEP_ASSIGN_OR_RETURN(auto x, make_x()); returns make_x()'s error, else moves the value into x.
 #define LOCKSTEP_ASSIGN_OR_RETURN(lhs, expr) \
   LOCKSTEP_ASSIGN_OR_RETURN_IMPL_(LOCKSTEP_CONCAT_(lockstep_expected_, __LINE__), lhs, expr)
-#define LOCKSTEP_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr)                  \
-  auto tmp = (expr);                                                     \
-  if (!tmp) return ::lockstep::ErrorBuilder(std::move(tmp).error());     \
+#define LOCKSTEP_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr)              \
+  auto tmp = (expr);                                                 \
+  if (!tmp) return ::lockstep::ErrorBuilder(std::move(tmp).error()); \
   lhs = std::move(*tmp)

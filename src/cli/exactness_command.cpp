@@ -82,6 +82,9 @@ Expected<int64_t> exactness(const Flags& flags) {
   const int64_t context = base.engine.max_model_len > 0 ? base.engine.max_model_len : checkpoint->config().max_position;
   base.engine.max_model_len = std::min<int64_t>(context, 1024);
   const auto requests = exactness_requests(checkpoint->config().vocab_size, base.engine.max_model_len, flags.quick);
+  if (requests.empty()) {
+    return invalid_argument("exactness: --max-model-len {} leaves no room for a prompt", base.engine.max_model_len);
+  }
   const auto cases = exactness_cases(base, flags.quick);
   ProgressBar bar("running", 1, "variants");
   ExactnessCase alone;

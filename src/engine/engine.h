@@ -15,8 +15,8 @@
 
 namespace lockstep::engine {
 
-/// One step, as seen by the engine thread. The engine's own work in it is host_s(); with asynchronous scheduling it runs while the
-/// backend is busy.
+/// One step, as seen by the engine thread. The engine's own work in it is host_s(); with asynchronous scheduling it
+/// runs while the backend is busy.
 struct StepReport {
   uint64_t step_id = 0;
   int64_t rows = 0;

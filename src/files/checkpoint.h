@@ -17,13 +17,14 @@ namespace lockstep::files {
 
 /// A tensor as it lies in the mapped file.
 struct TensorInfo {
-  std::string name;            ///< Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight"
-  std::string file;            ///< path of the file that holds it
+  std::string name;  ///< Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight"
+  std::string file;  ///< path of the file that holds it
   DType dtype = DType::kF32;
-  std::vector<int64_t> shape;  ///< row-major, [out, in] for matrices
+  std::vector<int64_t> shape;       ///< row-major, [out, in] for matrices
   std::span<const std::byte> data;  ///< not necessarily aligned for its type
   /// Non-zero for q_proj and k_proj of llama-architecture GGUF files: rows of each of this many heads are stored in
-  /// interleaved rope order. Stored row h*d + 2*i + j holds row h*d + j*(d/2) + i of the Hugging Face layout (d = rows/heads).
+  /// interleaved rope order. Stored row h*d + 2*i + j holds row h*d + j*(d/2) + i of the Hugging Face layout (d =
+  /// rows/heads).
   int64_t interleaved_heads = 0;
 };
 

@@ -32,7 +32,8 @@ struct GgufTensor {
 /// An opened file. Immutable after open(), so safe to read from many threads.
 class GgufFile final {
  public:
-  /// Maps the file and parses the header. Errors (kDataLoss, kUnsupported, kNotFound) name file, field, expected and found.
+  /// Maps the file and parses the header. Errors (kDataLoss, kUnsupported, kNotFound) name file, field, expected and
+  /// found.
   static Expected<std::shared_ptr<const GgufFile>> open(const std::filesystem::path& path);
   ~GgufFile();
   GgufFile(const GgufFile&) = delete;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model is, read from config.json (older style and transformers 5) or from GGUF metadata, checked once, immutable after.
+// What a model is, read from config.json (older style and transformers 5) or from GGUF metadata, checked once,
+// immutable after.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,13 @@ struct RopeConfig {
   double high_freq_factor = 4.0;      ///< llama3
   double beta_fast = 32.0;            ///< yarn
   double beta_slow = 1.0;             ///< yarn
-  std::optional<double> attention_factor;  ///< yarn; absent: 0.1 ln(factor) + 1 (with mscale/mscale_all_dim as transformers)
+  std::optional<double>
+      attention_factor;         ///< yarn; absent: 0.1 ln(factor) + 1 (with mscale/mscale_all_dim as transformers)
   double mscale = 0.0;          ///< yarn; 0: absent
   double mscale_all_dim = 0.0;  ///< yarn; 0: absent
   bool truncate = true;         ///< yarn
-  /// GGUF's rope_freqs.weight, head_dim / 2 values; empty: none. Inverse frequency i is divided by value i (f32 division). llama3 scaling
-  /// arrives this way from GGUF, with type kDefault.
+  /// GGUF's rope_freqs.weight, head_dim / 2 values; empty: none. Inverse frequency i is divided by value i (f32
+  /// division). llama3 scaling arrives this way from GGUF, with type kDefault.
   std::vector<float> freq_factors;
 };
 

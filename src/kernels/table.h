@@ -63,9 +63,9 @@ struct AttendArgs {
   const void* const* v_tiles;
   const void* const* next_k_tiles = nullptr;  ///< a hint: K tiles that the same thread will want next
   int64_t next_tiles = 0;                     ///< of them; 0 = unknown
-  float* scratch;  ///< [kMaxQueryRows * kSegmentPositions]
-  float* out_max;  ///< [rows]
-  float* out_sum;  ///< [rows]
+  float* scratch;                             ///< [kMaxQueryRows * kSegmentPositions]
+  float* out_max;                             ///< [rows]
+  float* out_sum;                             ///< [rows]
   float* out_acc;  ///< [rows][dim] dense; sum over positions of exp(s - max) * v, not normalised
 };
 /// s[p] = chain over d ascending of fma(q[d], k[d][p], s), s from 0; max over the length (+0 and -0 alike: +0);
@@ -73,8 +73,9 @@ struct AttendArgs {
 /// v[p][d], acc).
 using AttendFn = void (*)(const AttendArgs&);
 
-/// The same over K and V that lie in rows: [position][dim] from the segment's first position on, readable up to the next
-/// multiple of 16 positions. The baseline that paged attention is compared with; no page is ever attended through it.
+/// The same over K and V that lie in rows: [position][dim] from the segment's first position on, readable up to the
+/// next multiple of 16 positions. The baseline that paged attention is compared with; no page is ever attended through
+/// it.
 struct AttendContiguousArgs {
   AttendArgs segment;  ///< k_tiles and v_tiles are not used
   const void* k;

@@ -9,8 +9,8 @@
 #include "model/rope.h"
 #include "model/workspace.h"
 #include "ops/attention.h"
-#include "ops/contiguous_attention.h"
 #include "ops/context.h"
+#include "ops/contiguous_attention.h"
 #include "step/step.h"
 #include "tensor/view.h"
 
@@ -25,7 +25,7 @@ struct Batch {
   std::span<const ops::KvLayer> kv_layers;
   ops::ContiguousKv* contiguous = nullptr;  ///< if set, attention reads this store, which is written beside the pages
   View<const int32_t> contiguous_rows;      ///< [R]  its rows
-  View<int32_t> token_ok;  ///< [T]  set to 0 where NaN or infinity turns up, else left alone
+  View<int32_t> token_ok;                   ///< [T]  set to 0 where NaN or infinity turns up, else left alone
 };
 
 /// One pass of a batch through the layers: the batch and views of exactly its T tokens.

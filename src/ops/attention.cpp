@@ -174,7 +174,8 @@ int64_t Job::find_tiles(const Tile& tile, std::byte* base, int64_t start, int64_
 
 /// Attends the queries of the tile that reach into the segment: the last ones, as lengths ascend. Their results go to
 /// result[first..count-1]; returns first. walks_on: the next segment follows on this thread.
-int64_t Job::attend_segment(const Tile& tile, int64_t segment, float* work, const Partials& result, bool walks_on) const {
+int64_t Job::attend_segment(const Tile& tile, int64_t segment, float* work, const Partials& result,
+                            bool walks_on) const {
   const int64_t start = segment * kSegmentPositions;
   int32_t lengths[kMaxQueryRows];
   int64_t first = tile.count;
@@ -213,7 +214,8 @@ void Job::walk(const Tile& tile, float* work) const {
   float* segment_acc = acc + kMaxQueryRows * kv.head_dim;
   attend_segment(tile, 0, work, {max, sum, acc}, /*walks_on=*/true);
   for (int64_t s = 1; s < segments(tile.row, tile.first + tile.count - 1); ++s) {
-    for (int64_t i = attend_segment(tile, s, work, {segment_max, segment_sum, segment_acc}, /*walks_on=*/true); i < tile.count; ++i) {
+    for (int64_t i = attend_segment(tile, s, work, {segment_max, segment_sum, segment_acc}, /*walks_on=*/true);
+         i < tile.count; ++i) {
       ctx.kernels->merge_segment(&max[i], &sum[i], acc + i * kv.head_dim, segment_max[i], segment_sum[i],
                                  segment_acc + i * kv.head_dim, kv.head_dim);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a backend, opaque to everybody else: on the CPU it is host memory, elsewhere it is not, so nobody may read it
-// by accident. Host code gets values through Backend::read.
+// Memory of a backend, opaque to everybody else: on the CPU it is host memory, elsewhere it is not, so nobody may read
+// it by accident. Host code gets values through Backend::read.
 #pragma once
 
 #include <array>

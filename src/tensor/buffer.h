@@ -16,11 +16,12 @@ namespace lockstep {
 class Buffer final {
  public:
   Buffer() = default;
-  /// Maps `bytes` (0 is allowed: no storage). Large buffers ask for transparent huge pages. kResourceExhausted names `what`
-  /// and the size.
+  /// Maps `bytes` (0 is allowed: no storage). Large buffers ask for transparent huge pages. kResourceExhausted names
+  /// `what` and the size.
   static Expected<Buffer> allocate(int64_t bytes, std::string_view what);
   ~Buffer() { reset(); }
-  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     if (this != &other) {
       reset();

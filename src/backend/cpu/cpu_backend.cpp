@@ -110,15 +110,14 @@ Status CpuBackend::allocate_kv(const step::KvGeometry& geometry) {
 }
 
 Status CpuBackend::allocate_contiguous(const step::KvGeometry& geometry) {
-  LOCKSTEP_ASSIGN_OR_RETURN(contiguous_,
-                            cpu_detail::ContiguousStore::create({.num_layers = geometry.num_layers,
-                                                                 .num_rows = limits_.max_num_seqs,
-                                                                 .num_heads = model_->config().num_heads,
-                                                                 .num_kv_heads = geometry.num_kv_heads,
-                                                                 .head_dim = geometry.head_dim,
-                                                                 .max_model_len = limits_.max_model_len,
-                                                                 .dtype = geometry.dtype,
-                                                                 .threads = pool_->size()}));
+  LOCKSTEP_ASSIGN_OR_RETURN(contiguous_, cpu_detail::ContiguousStore::create({.num_layers = geometry.num_layers,
+                                                                              .num_rows = limits_.max_num_seqs,
+                                                                              .num_heads = model_->config().num_heads,
+                                                                              .num_kv_heads = geometry.num_kv_heads,
+                                                                              .head_dim = geometry.head_dim,
+                                                                              .max_model_len = limits_.max_model_len,
+                                                                              .dtype = geometry.dtype,
+                                                                              .threads = pool_->size()}));
   return {};
 }
 

@@ -33,8 +33,9 @@ LOCKSTEP_INLINE const typename Kv::Word* tile_at(const void* const* tiles, int64
   return static_cast<const typename Kv::Word*>(tiles[tile]);
 }
 
-/// Scores of kRows rows from `row` against kTiles tiles from `tile`, of `end` in all. Tiles of one kv head lie apart in a page, so the
-/// hardware's prefetcher loses the stream at each: the next K tiles and the values of these are asked for by hand.
+/// Scores of kRows rows from `row` against kTiles tiles from `tile`, of `end` in all. Tiles of one kv head lie apart in
+/// a page, so the hardware's prefetcher loses the stream at each: the next K tiles and the values of these are asked
+/// for by hand.
 template <class Kv, int kRows, int kTiles>
 LOCKSTEP_INLINE void score_tiles(const AttendArgs& a, int64_t row, int64_t tile, int64_t end) {
   constexpr int64_t kWordsPerLine = 64 / sizeof(typename Kv::Word);
