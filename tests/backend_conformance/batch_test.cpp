@@ -110,23 +110,44 @@ TEST(Sentinels, BatchesOfOneToSeventeen) {
 
 TEST(Sentinels, LargeBatches) { run_with_sentinels(subject().models().front(), 256, {64, 256}, DType::kF32); }
 
+/// Counts the steps in which decode rows run beside a chunk that ends in mid-prompt, and the batch sizes seen.
+struct StepMix {
+  int64_t decode_beside_chunk = 0;
+  std::set<int64_t> batches;
+
+  void count(const StagedStep& staged) {
+    const auto rows = staged.sample_counts.size();
+    const auto decode_rows = static_cast<size_t>(staged.args.token_ids.empty() ? 0 : staged.args.token_ids.extent(0));
+    batches.insert(static_cast<int64_t>(rows));
+    for (size_t row = decode_rows; row < rows; ++row) {
+      if (decode_rows > 0 && staged.sample_counts[row] == 0) {
+        ++decode_beside_chunk;
+        return;
+      }
+    }
+  }
+};
+
 TEST(Batch, StaggeredHistoriesAreThoseOfEachAlone) {
   EngineSetup setup = default_setup(subject().models().front());
   setup.shape.max_num_batched_tokens = 64;  // forces mid-prompt chunks beside decode rows
-  setup.num_blocks = 300;
+  setup.num_blocks = 400;
   Engine engine = make_engine(setup);
-  std::vector<Request> requests = make_requests(engine, 16, 150, 1, 77);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    requests[i].max_tokens = 40 + static_cast<int64_t>(i * 5 % 23);
-    requests[i].arrival = static_cast<int64_t>(i * 3);
-  }
+  std::vector<Request> requests = make_requests(engine, 16, 150, 128, 77);
+  for (size_t i = 0; i < requests.size(); ++i) requests[i].arrival = static_cast<int64_t>(i * 7 % 16 * 6);
   const std::vector<Stream> expected = alone(engine, requests);
+  for (const Stream& stream : expected) ASSERT_EQ(stream.ids.size(), 128u);
   GenerateOptions options = engine.options();
   options.chunk = 24;
   options.page_seed = 3;
-  expect_same_bits(engine.generate(requests, options), expected, "staggered");
-  options.reverse = true;
-  expect_same_bits(engine.generate(requests, options), expected, "staggered, in reverse order");
+  for (const bool reverse : {false, true}) {
+    StepMix mix;
+    options.reverse = reverse;
+    options.before_step = [&](StagedStep& staged, const step::StepOutputs&) { mix.count(staged); };
+    expect_same_bits(engine.generate(requests, options), expected, reverse ? "staggered, reversed" : "staggered");
+    EXPECT_GE(mix.decode_beside_chunk, 20) << "too few steps mix decode rows with mid-prompt chunks";
+    EXPECT_GE(mix.batches.size(), 12u) << "too few batch sizes were seen";
+  }
 }
 
 TEST(Batch, IdenticalRequestsGiveIdenticalStreams) {
