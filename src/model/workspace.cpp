@@ -8,7 +8,6 @@
 namespace lockstep::model {
 namespace {
 
-constexpr int64_t kPage = 4096;
 constexpr int64_t kLine = 16;  // floats of a cache line
 
 struct Extent {
@@ -17,13 +16,6 @@ struct Extent {
   int64_t columns;
   int64_t floats() const { return (rows * columns + kLine - 1) / kLine * kLine; }
 };
-
-void touch_buffer(const Buffer& buffer) {
-  for (int64_t at = 0; at < buffer.bytes(); at += kPage) {
-    volatile std::byte* byte = buffer.data() + at;
-    *byte = std::byte{0};
-  }
-}
 
 }  // namespace
 
@@ -65,9 +57,10 @@ Expected<Workspace> Workspace::create(const loader::ModelConfig& config, const W
 int64_t Workspace::bytes() const { return storage_.bytes() + quantized.bytes() + attention.bytes(); }
 
 void Workspace::touch() {
-  touch_buffer(storage_);
-  touch_buffer(attention.workers);
-  touch_buffer(attention.partials);
+  storage_.touch();
+  quantized.touch();
+  attention.workers.touch();
+  attention.partials.touch();
 }
 
 }  // namespace lockstep::model

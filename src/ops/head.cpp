@@ -180,10 +180,13 @@ Expected<HeadScratch> HeadScratch::create(int threads, int64_t max_sampled, int6
 }
 
 int64_t HeadScratch::bytes() const {
-  const Impl& i = *impl_;
-  return i.tile_logits.bytes() + i.tile_best.bytes() + i.row_states.bytes() + i.slot_rows.bytes() + i.row_ok.bytes() +
-         i.logits.bytes() + i.weights.bytes() + i.candidate_ids.bytes() + i.results.bytes() + i.tops.bytes() +
-         i.histograms.bytes();
+  int64_t sum = 0;
+  for (const Buffer* buffer : impl_->buffers()) sum += buffer->bytes();
+  return sum;
+}
+
+void HeadScratch::touch() {
+  for (Buffer* buffer : impl_->buffers()) buffer->touch();
 }
 
 void head_and_choose(const Context& ctx, const Matrix& head, View<const float> hidden, QuantizedRows& quantized,

@@ -25,6 +25,8 @@ class HeadScratch {
   HeadScratch(HeadScratch&&) noexcept;
   HeadScratch& operator=(HeadScratch&&) noexcept;
   int64_t bytes() const;
+  /// Writes every page.
+  void touch();
 
   struct Impl;
   Impl& impl() { return *impl_; }

@@ -4,6 +4,7 @@
 // ascending.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -89,6 +90,11 @@ struct HeadScratch::Impl {
   Buffer tops;           ///< TopEntry [max_slots][pieces][kMaxLogprobs]
   Buffer histograms;     ///< u64 [threads][kHistogram]
   static constexpr int64_t kHistogram = 2048;
+
+  std::array<Buffer*, 11> buffers() {
+    return {&tile_logits, &tile_best,     &row_states, &slot_rows, &row_ok,    &logits,
+            &weights,     &candidate_ids, &results,    &tops,      &histograms};
+  }
 
   RowState& row(int64_t r) const { return row_states.as<RowState>()[r]; }
   RowState& row_of_slot(int64_t slot) const { return row(slot_rows.as<int32_t>()[slot]); }

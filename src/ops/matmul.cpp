@@ -47,6 +47,10 @@ Expected<QuantizedRows> QuantizedRows::create(int64_t max_rows, int64_t max_k) {
 
 int64_t QuantizedRows::bytes() const { return q_.bytes() + scale_.bytes() + sum_.bytes(); }
 
+void QuantizedRows::touch() {
+  for (Buffer* buffer : {&q_, &scale_, &sum_}) buffer->touch();
+}
+
 void QuantizedRows::bind(int64_t k, int64_t first_row, kernels::MatmulArgs& args) const {
   // Rows lie as dense as this k allows, so that a narrow matrix's rows share pages and cache.
   const int64_t groups = kernels::num_groups(k);

@@ -15,6 +15,8 @@ class QuantizedRows {
  public:
   static Expected<QuantizedRows> create(int64_t max_rows, int64_t max_k);
   int64_t bytes() const;
+  /// Writes every page.
+  void touch();
   int64_t max_rows() const { return max_rows_; }
   /// Points the int8 fields of `args` at rows first_row.. of what quantize_rows made from rows of k elements.
   void bind(int64_t k, int64_t first_row, kernels::MatmulArgs& args) const;

@@ -2,6 +2,7 @@
 #include "tensor/buffer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -21,6 +22,11 @@ Expected<Buffer> Buffer::allocate(int64_t bytes, std::string_view what) {
   buffer.data_ = static_cast<std::byte*>(data);
   buffer.bytes_ = bytes;
   return buffer;
+}
+
+void Buffer::touch() {
+  static const int64_t page = ::sysconf(_SC_PAGESIZE);
+  for (int64_t at = 0; at < bytes_; at += page) *static_cast<volatile std::byte*>(data_ + at) = std::byte{0};
 }
 
 void Buffer::reset() {

@@ -39,6 +39,8 @@ class Buffer final {
   T* as() const {
     return reinterpret_cast<T*>(data_);
   }
+  /// Books the memory: writes a zero to every page, so that later use meets no page fault. The contents are lost.
+  void touch();
   void reset();
 
  private:

@@ -154,6 +154,7 @@ Expected<std::unique_ptr<DeviceBuffer>> CpuBackend::allocate(DType dtype, int64_
   const auto bytes = overflow ? std::nullopt : dtype_bytes(dtype, elements);
   if (!bytes) return invalid_argument("a buffer of {} x {} {} can't be made", rows, columns, to_string(dtype));
   LOCKSTEP_ASSIGN_OR_RETURN(Buffer storage, Buffer::allocate(std::max<int64_t>(*bytes, 1), "step buffer"));
+  storage.touch();
   const step::DeviceView view = rank == 1 ? step::DeviceView(storage.data(), dtype, {rows})
                                           : step::DeviceView(storage.data(), dtype, {rows, columns});
   return std::unique_ptr<DeviceBuffer>(new HostBuffer(std::move(storage), view));

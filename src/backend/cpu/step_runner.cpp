@@ -59,8 +59,9 @@ int64_t StepRunner::bytes() const {
 
 void StepRunner::touch() {
   workspace_.touch();
-  std::memset(final_storage_.data(), 0, static_cast<size_t>(final_storage_.bytes()));
-  std::memset(pooled_storage_.data(), 0, static_cast<size_t>(pooled_storage_.bytes()));
+  head_.touch();
+  final_storage_.touch();
+  pooled_storage_.touch();
 }
 
 void StepRunner::run(const ops::Context& ctx, const model::Model& model, const KvPool& pool,

@@ -29,7 +29,7 @@ class StepRunner {
   static Expected<StepRunner> create(const loader::ModelConfig& config, bool int8_activations, const StepShape& shape,
                                      int threads);
   int64_t bytes() const;
-  /// Writes every page that is not touched by a step of the full shape anyway.
+  /// Writes every page of what bytes() counts, so that no later step meets a page fault there.
   void touch();
   /// With `contiguous`, K and V are written there too and attended from there.
   void run(const ops::Context& ctx, const model::Model& model, const KvPool& pool, ContiguousStore* contiguous,
