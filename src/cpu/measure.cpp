@@ -24,6 +24,22 @@ double seconds_of(FunctionRef<void()> work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// 1e9 operations a second of all threads, best of many runs; work(rounds) returns the operations that it did.
+double best_rate(ThreadPool& pool, FunctionRef<double(int64_t rounds)> work) {
+  constexpr int64_t kRounds = 100000;
+  double best = 0.0;
+  const auto deadline = std::chrono::steady_clock::now() + kBudget / 2;
+  do {
+    std::atomic<int64_t> done{0};
+    const double seconds = seconds_of([&] {
+      pool.parallel_for(int64_t{pool.size()} * 8,
+                        [&](int64_t, int) { done.fetch_add(static_cast<int64_t>(work(kRounds))); });
+    });
+    best = std::max(best, static_cast<double>(done.load()) / seconds * 1e-9);
+  } while (std::chrono::steady_clock::now() < deadline);
+  return best;
+}
+
 struct FreeMemory {
   void operator()(std::byte* p) const { std::free(p); }
 };
@@ -65,26 +81,26 @@ Expected<double> measure_read_gbps(ThreadPool& pool) {
 double measure_fma_gflops(ThreadPool& pool) {
   const Features features = detect_features();
   if (!features.avx2 || !features.fma) return 0.0;
-  constexpr int64_t kRounds = 100000;
-  const auto run = [&](const PeakLoops& loops) {
-    std::atomic<int64_t> flops{0};
-    const int64_t pieces = int64_t{pool.size()} * 8;
-    const double seconds = seconds_of([&] {
-      pool.parallel_for(pieces, [&](int64_t, int) {
-        float sink = 0.0f;
-        flops.fetch_add(static_cast<int64_t>(loops.fma(kRounds, &sink)));
-        if (sink == -1.0f) flops.fetch_add(1);  // never: keeps the loop
-      });
+  const auto best_of = [&pool](const PeakLoops& loops) {
+    return best_rate(pool, [&loops](int64_t rounds) {
+      float sink = 0.0f;
+      const double done = loops.fma(rounds, &sink);
+      return sink == -1.0f ? done + 1 : done;  // never: keeps the loop
     });
-    return static_cast<double>(flops.load()) / seconds * 1e-9;
   };
-  double best = 0.0;
-  const auto deadline = std::chrono::steady_clock::now() + kBudget;
-  do {
-    best = std::max(best, run(avx2_peak_loops()));
-    if (features.avx512) best = std::max(best, run(avx512_peak_loops()));
-  } while (std::chrono::steady_clock::now() < deadline);
-  return best;
+  const double narrow = best_of(avx2_peak_loops());
+  return features.avx512 ? std::max(narrow, best_of(avx512_peak_loops())) : narrow;
+}
+
+double measure_int8_gops(ThreadPool& pool) {
+  const Features features = detect_features();
+  if (!features.avx2) return 0.0;
+  const PeakLoops loops = features.avx512_vnni ? avx512_vnni_peak_loops() : avx2_peak_loops();
+  return best_rate(pool, [&loops](int64_t rounds) {
+    int32_t sink = 0;
+    const double done = loops.int8(rounds, &sink);
+    return sink == -1 ? done + 1 : done;
+  });
 }
 
 }  // namespace lockstep::cpu

@@ -16,4 +16,8 @@ Expected<double> measure_read_gbps(ThreadPool& pool);
 /// registers this CPU has; best of several tries. 0 where the CPU has no AVX2 and FMA.
 double measure_fma_gflops(ThreadPool& pool);
 
+/// int8 multiply-add peak of all threads [1e9 operations/s, two per multiply-add]: VNNI's vpdpbusd where this CPU has
+/// it, else vpmaddubsw + vpaddw on AVX2; best of several tries. 0 where the CPU has no AVX2.
+double measure_int8_gops(ThreadPool& pool);
+
 }  // namespace lockstep::cpu

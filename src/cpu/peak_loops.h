@@ -14,9 +14,13 @@ struct PeakLoops {
   /// Reads `bytes` (a multiple of 4096) once from `streams` evenly spaced places at a time (1 or 4), prefetching
   /// `ahead` bytes; returns something that depends on all of them.
   uint64_t (*read)(const std::byte* data, int64_t bytes, int streams, int64_t ahead);
+  /// Runs `rounds` rounds of independent int8 multiply-adds; returns the operations done (two a multiply-add). Null:
+  /// this set has no better way than the set below it.
+  double (*int8)(int64_t rounds, int32_t* sink);
 };
 
 PeakLoops avx2_peak_loops();
 PeakLoops avx512_peak_loops();
+PeakLoops avx512_vnni_peak_loops();  ///< int8 alone
 
 }  // namespace lockstep::cpu

@@ -41,6 +41,6 @@ uint64_t read_loop(const std::byte* data, int64_t bytes, int streams, int64_t ah
 
 }  // namespace
 
-PeakLoops avx512_peak_loops() { return {fma_loop, read_loop}; }
+PeakLoops avx512_peak_loops() { return {fma_loop, read_loop, nullptr}; }
 
 }  // namespace lockstep::cpu

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "base/random.h"
+#include "base/statistics.h"
 #include "kernels/table.h"
 #include "ops/contiguous_attention.h"
 
@@ -22,7 +23,6 @@ constexpr int64_t kLength = 3338;
 constexpr int64_t kBlockSize = 16;
 constexpr int64_t kBlocks = (kLength + kBlockSize - 1) / kBlockSize;
 constexpr int64_t kLayers = 6;
-constexpr int kBootstraps = 2000;
 
 struct Shape {
   const char* name;
@@ -31,25 +31,6 @@ struct Shape {
 
 float noise(uint32_t i, uint32_t seed) {
   return static_cast<float>(static_cast<int32_t>(philox4x32({i, 0, 0, 0}, {seed, 5})[0])) * 0x1p-31f;
-}
-
-double percentile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
-struct Interval {
-  double low, median, high;
-};
-Interval median_interval(const std::vector<double>& ratios) {
-  std::mt19937 random(1);
-  std::uniform_int_distribution<size_t> pick(0, ratios.size() - 1);
-  std::vector<double> medians, sample(ratios.size());
-  for (int i = 0; i < kBootstraps; ++i) {
-    for (double& one : sample) one = ratios[pick(random)];
-    medians.push_back(percentile(sample, 0.5));
-  }
-  return {percentile(medians, 0.025), percentile(ratios, 0.5), percentile(medians, 0.975)};
 }
 
 /// Decode rows over both stores, which hold the same K and V.
@@ -168,8 +149,8 @@ Status compare(const Context& ctx, const Shape& shape, int64_t rows, bool scatte
   const Interval interval = median_interval(ratios);
   fmt::print(
       "{:<11} rows {:2}  pages {:<9}  paged {:7.3f} ms  contiguous {:7.3f} ms a layer  ratio {:.3f} [{:.3f}, {:.3f}]\n",
-      shape.name, rows, scattered ? "scattered" : "in order", 1e3 * percentile(paged, 0.5) / kLayers,
-      1e3 * percentile(contiguous, 0.5) / kLayers, interval.median, interval.low, interval.high);
+      shape.name, rows, scattered ? "scattered" : "in order", 1e3 * median(paged) / kLayers,
+      1e3 * median(contiguous) / kLayers, interval.median, interval.low, interval.high);
   std::fflush(stdout);
   return {};
 }

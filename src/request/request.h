@@ -65,6 +65,10 @@ struct Request {
   int32_t priority = 0;             ///< lower runs first
   std::string cache_salt;           ///< prefix cache entries are shared only within one salt
   std::optional<double> timeout_s;  ///< deadline of the whole request from submit
+  /// The K/V of so many first prompt tokens is taken to lie in whatever blocks the request gets. For benchmarks over
+  /// filled pages (CpuBackend::fill_kv): a decode step at a long context without its prefill. Less than the prompt;
+  /// refused with prefix caching, which would share such pages. A preempted request computes them after all.
+  int64_t num_precomputed_tokens = 0;
 };
 
 }  // namespace lockstep::request

@@ -44,7 +44,8 @@ Scheduler::Admission Scheduler::try_admit(Sequence& sequence) {
   while (static_cast<int64_t>(sequence.blocks.size()) < needed) sequence.blocks.push_back(cache_.allocate());
   sequence.published = cursor;
   sequence.num_pending = hits;
-  sequence.num_computed = hits * options_.block_size;
+  const bool first = sequence.num_cached < 0;
+  sequence.num_computed = std::max(hits * options_.block_size, first ? sequence.num_precomputed : 0);
   start(sequence);
   return Admission::kAdmitted;
 }
@@ -74,7 +75,7 @@ void Scheduler::start(Sequence& sequence) {
   free_slots_.pop_back();
   sequence.tokens.reserve(static_cast<size_t>(sequence.num_prompt + sequence.sampling.max_tokens));
   if (sequence.num_cached < 0) {
-    sequence.num_cached = sequence.num_computed;
+    sequence.num_cached = sequence.num_pending * options_.block_size;
     sequence.queue_s = now_ - sequence.arrived_at;
     if (cache_.prefix_caching()) prefix_queries_ += sequence.num_prompt;
     prefix_hits_ += sequence.num_cached;

@@ -34,6 +34,13 @@ Status Scheduler::check_fits(const request::Request& request, const SchedulerOpt
     return invalid_argument("prompt of {} tokens + max_tokens {} is more than the context of {} tokens", prompt,
                             max_tokens, options.max_model_len);
   }
+  if (request.num_precomputed_tokens < 0 || request.num_precomputed_tokens >= prompt) {
+    return invalid_argument("num_precomputed_tokens is {}, must be in [0, {})", request.num_precomputed_tokens, prompt);
+  }
+  if (request.num_precomputed_tokens > 0 && options.enable_prefix_caching) {
+    return invalid_argument("num_precomputed_tokens is {}, must be 0 with prefix caching",
+                            request.num_precomputed_tokens);
+  }
   // The last generated token is never an input, so its K/V needs no slot.
   const int64_t slots = prompt + std::max<int64_t>(0, max_tokens - 1);
   const int64_t pool = options.num_blocks * options.block_size;
@@ -51,6 +58,7 @@ void Scheduler::add(uint64_t id, request::Request request, uint64_t seed, double
   sequence->priority = options_.policy == Policy::kPriority ? request.priority : 0;
   sequence->seed = seed;
   sequence->num_prompt = static_cast<int64_t>(request.prompt_token_ids.size());
+  sequence->num_precomputed = request.num_precomputed_tokens;
   sequence->tokens = std::move(request.prompt_token_ids);
   sequence->sampling = std::move(request.sampling);
   if (!request.cache_salt.empty()) sequence->salt = std::make_shared<const std::string>(std::move(request.cache_salt));

@@ -192,6 +192,36 @@ TEST(Scheduler, WhatCanNeverFitIsRefused) {
   EXPECT_THAT(Scheduler::check_fits(prompt_of(0, 1), options).message(), HasSubstr("empty"));
 }
 
+TEST(Scheduler, PrecomputedTokensAreNotComputedAgain) {
+  Driver driver(small());
+  request::Request request = prompt_of(50, 20);
+  request.num_precomputed_tokens = 49;
+  driver.add(1, request);
+  const StepPlan& plan = driver.step();
+  ASSERT_EQ(plan.rows.size(), 1U);
+  EXPECT_EQ(plan.rows[0].first_position, 49);
+  EXPECT_EQ(plan.rows[0].num_tokens, 1);
+  EXPECT_EQ(plan.rows[0].num_samples, 1);
+  EXPECT_EQ(plan.rows[0].blocks.size(), 4U);
+  driver.run();
+  driver.expect_whole(1, 50, 20);
+}
+
+TEST(Scheduler, PrecomputedTokensAreChecked) {
+  const SchedulerOptions options = small();
+  request::Request request = prompt_of(50, 20);
+  request.num_precomputed_tokens = 49;
+  EXPECT_TRUE(Scheduler::check_fits(request, options).ok());
+  request.num_precomputed_tokens = 50;
+  EXPECT_THAT(Scheduler::check_fits(request, options).message(), HasSubstr("is 50, must be in [0, 50)"));
+  request.num_precomputed_tokens = -1;
+  EXPECT_THAT(Scheduler::check_fits(request, options).message(), HasSubstr("is -1, must be in [0, 50)"));
+  request.num_precomputed_tokens = 1;
+  SchedulerOptions caching = options;
+  caching.enable_prefix_caching = true;
+  EXPECT_THAT(Scheduler::check_fits(request, caching).message(), HasSubstr("must be 0 with prefix caching"));
+}
+
 TEST(Scheduler, CancelGivesTheBlocksBack) {
   Driver driver(small());
   driver.add(1, prompt_of(50, 20));

@@ -25,10 +25,11 @@ struct Sequence {
 
   std::vector<int32_t> tokens;  ///< prompt and known generated tokens
   int64_t num_prompt = 0;
-  int64_t num_computed = 0;   ///< tokens whose K/V is written, or will be by a submitted step
-  int64_t num_in_flight = 0;  ///< tokens that submitted steps will sample
-  int32_t last_row = -1;      ///< row of the last submitted step
-  uint64_t last_step = 0;     ///< last step that names the blocks
+  int64_t num_precomputed = 0;  ///< request::Request::num_precomputed_tokens
+  int64_t num_computed = 0;     ///< tokens whose K/V is written, or will be by a submitted step
+  int64_t num_in_flight = 0;    ///< tokens that submitted steps will sample
+  int32_t last_row = -1;        ///< row of the last submitted step
+  uint64_t last_step = 0;       ///< last step that names the blocks
 
   std::vector<kv::BlockId> blocks;
   std::vector<uint64_t> hashes;  ///< chained hashes of the full blocks of `tokens`, as far as they were needed

@@ -127,5 +127,22 @@ TEST(ContiguousStore, SharedPagesAreCopied) {
   EXPECT_EQ(copies, 1);
 }
 
+TEST(ContiguousStore, TheAttentionOfABackendCanBeChosenBetweenRuns) {
+  const std::vector<Request> requests = staggered_requests();
+  Engine engine = engine_with(Attention::kContiguous, "tiny-qwen3-untied", DType::kBF16, 2);
+  const std::vector<Stream> expected = generate(engine, requests, 512);
+  for (const Attention attention : {Attention::kPaged, Attention::kContiguous}) {
+    ASSERT_TRUE(engine.backend->use_attention(attention).ok());
+    const std::vector<Stream> streams = generate(engine, requests, 512);
+    ASSERT_EQ(streams.size(), expected.size());
+    for (size_t i = 0; i < streams.size(); ++i) {
+      EXPECT_EQ(streams[i].ids, expected[i].ids) << "request " << i;
+      EXPECT_TRUE(same_bits(streams[i].logprobs, expected[i].logprobs)) << "request " << i;
+    }
+  }
+  Engine paged = engine_with(Attention::kPaged, "tiny-qwen3-untied", DType::kBF16, 2);
+  EXPECT_EQ(paged.backend->use_attention(Attention::kContiguous).code(), StatusCode::kFailedPrecondition);
+}
+
 }  // namespace
 }  // namespace lockstep::backend

@@ -32,6 +32,7 @@ Expected<std::unique_ptr<CpuBackend>> CpuBackend::load(std::shared_ptr<const loa
   out->checkpoint_ = std::move(checkpoint);
   out->weights_mode_ = options.weights;
   out->attention_ = options.attention;
+  out->attend_contiguous_ = options.attention == Attention::kContiguous;
   LOCKSTEP_ASSIGN_OR_RETURN(out->context_.kernels, kernels::select_kernels(options.isa));
   const int threads = options.threads > 0 ? options.threads : lockstep::cpu::available_cores();
   out->pool_ = std::make_unique<lockstep::cpu::ThreadPool>(threads, options.pin_threads);
@@ -141,7 +142,7 @@ Expected<StepTicket> CpuBackend::dispatch(const step::StepArgs& args, const step
 }
 
 void CpuBackend::run(const cpu_detail::Job& job) {
-  runner_->run(context_, *model_, kv_, contiguous_ ? &*contiguous_ : nullptr, history_, job);
+  runner_->run(context_, *model_, kv_, contiguous_ && attend_contiguous_ ? &*contiguous_ : nullptr, history_, job);
 }
 
 Status CpuBackend::wait(StepTicket ticket) { return executor_->wait(ticket); }
@@ -178,6 +179,22 @@ Status CpuBackend::copy_block(int64_t from, int64_t to) {
   }
   executor_->drain();
   kv_.copy_block(from, to);
+  return {};
+}
+
+Status CpuBackend::fill_kv() {
+  if (kv_.empty()) return error(StatusCode::kFailedPrecondition, "fill_kv before allocate_kv");
+  executor_->drain();
+  kv_.fill();
+  return {};
+}
+
+Status CpuBackend::use_attention(Attention attention) {
+  if (attention_ != Attention::kContiguous) {
+    return error(StatusCode::kFailedPrecondition, "the backend was made for paged attention only");
+  }
+  executor_->drain();
+  attend_contiguous_ = attention == Attention::kContiguous;
   return {};
 }
 

@@ -64,6 +64,12 @@ class CpuBackend final : public Backend {
   const kernels::KernelTable& kernels() const { return *context_.kernels; }
   int threads() const { return pool_->size(); }
   const loader::DecoderWeights& weights() const { return model_->weights(); }
+  /// For benchmarks, between steps: random finite K/V in every block of the pool, so that decode steps at a long
+  /// context need no prefill. kFailedPrecondition before allocate_kv.
+  Status fill_kv();
+  /// For benchmarks, between steps: which of the two a backend made with kContiguous uses from now on. A sequence that
+  /// goes on over contiguous K/V has it copied from its pages first. kFailedPrecondition for one made without.
+  Status use_attention(Attention attention);
   /// For tests that poison pages: the pool's storage.
   const cpu_detail::KvPool& kv_pool() const { return kv_; }
   /// For tests: nullptr unless attention is kContiguous and allocate_kv was called.
@@ -90,6 +96,7 @@ class CpuBackend final : public Backend {
   cpu_detail::StepHistory history_;
   cpu_detail::KvPool kv_;
   Attention attention_ = Attention::kPaged;
+  bool attend_contiguous_ = false;  ///< steps use contiguous_
   std::optional<cpu_detail::ContiguousStore> contiguous_;
   mutable std::mutex memory_mutex_;
   MemoryReport memory_;                             ///< under memory_mutex_

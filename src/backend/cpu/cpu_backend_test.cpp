@@ -244,5 +244,32 @@ TEST(CpuBackend, DescribesItself) {
   EXPECT_EQ((*backend)->describe(), "cpu avx2, 2 threads, weights native (w8g32)");
 }
 
+TEST(CpuBackend, FilledPagesHoldFiniteNumbersOfEitherSign) {
+  const auto backend = load_small();
+  EXPECT_EQ(backend->fill_kv().code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(backend->warm_up(small_shape()).ok());
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    step::KvGeometry kv = geometry(*backend, 3);
+    kv.dtype = dtype;
+    ASSERT_TRUE(backend->allocate_kv(kv).ok());
+    ASSERT_TRUE(backend->fill_kv().ok());
+    int64_t negative = 0, count = 0;
+    for (int64_t layer = 0; layer < kv.num_layers; ++layer) {
+      for (const std::span<std::byte> bytes :
+           {backend->kv_pool().k_block(layer, 2), backend->kv_pool().v_block(layer, 2)}) {
+        for (int64_t i = 0; i < kv.block_elements(); ++i, ++count) {
+          const float value = dtype == DType::kF32 ? reinterpret_cast<const float*>(bytes.data())[i]
+                                                   : bf16_to_f32(reinterpret_cast<const uint16_t*>(bytes.data())[i]);
+          ASSERT_GE(std::fabs(value), 0.5f);
+          ASSERT_LT(std::fabs(value), 1.0f);
+          negative += value < 0 ? 1 : 0;
+        }
+      }
+    }
+    EXPECT_GT(negative, count / 4);
+    EXPECT_LT(negative, 3 * count / 4);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::backend

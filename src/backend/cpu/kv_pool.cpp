@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/kv_pool.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
+
+#include "base/random.h"
 
 namespace lockstep::backend::cpu_detail {
 
@@ -25,6 +29,18 @@ std::span<std::byte> KvPool::k_block(int64_t layer, int64_t block) const {
 
 std::span<std::byte> KvPool::v_block(int64_t layer, int64_t block) const {
   return {layers_[static_cast<size_t>(layer)].v + block * block_bytes(), static_cast<size_t>(block_bytes())};
+}
+
+void KvPool::fill() const {
+  // Two bf16 to a word, sign and mantissa random; the word is such a value as f32 too.
+  std::vector<uint32_t> pattern(1 << 14);
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    pattern[i] = 0x3f003f00u | (philox4x32({static_cast<uint32_t>(i), 0, 0, 0}, {0, 0})[0] & 0x807f807fu);
+  }
+  const auto whole = static_cast<int64_t>(pattern.size() * sizeof(uint32_t));
+  for (int64_t at = 0; at < storage_.bytes(); at += whole) {
+    std::memcpy(storage_.data() + at, pattern.data(), static_cast<size_t>(std::min(whole, storage_.bytes() - at)));
+  }
 }
 
 void KvPool::copy_block(int64_t from, int64_t to) const {

@@ -27,6 +27,8 @@ class KvPool {
   /// The K (or V) bytes of one block of one layer.
   std::span<std::byte> k_block(int64_t layer, int64_t block) const;
   std::span<std::byte> v_block(int64_t layer, int64_t block) const;
+  /// Random finite values of magnitude 0.5 to 1 in all blocks, the same for the same geometry.
+  void fill() const;
   /// Block `from` over block `to` in all layers. Both in 0..num_blocks-1.
   void copy_block(int64_t from, int64_t to) const;
 
