@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails if a hot loop of the kernels keeps a vector on the stack.
 
-    check_spills.py [--verbose] [--function REGEX] [--allow REGEX=COUNT]... OBJECT...
+    check_spills.py [--verbose] [--function REGEX] [--allow REGEX=PERCENT]... OBJECT...
 
 Reads `objdump -d`. A hot loop is a loop that multiplies and adds vectors or dots integers (loops inside it count by
 themselves). In it, a vector register stored to a fixed place of the stack frame, or an operand read from one, is a spill:
 each costs a load or store port in every round. An array of the function's own is addressed with an index and is none.
 Only functions that --function matches
-are looked at. --allow lets each loop whose "OBJECT: FUNCTION" it matches have so many (the last match counts). No hot loop at
-all fails too: it would prove nothing.
+are looked at. --allow lets each loop whose "OBJECT: FUNCTION" it matches have so many in a hundred instructions (the last
+match counts). No hot loop at all fails too: it would prove nothing.
 """
 import argparse
 import re
@@ -123,15 +123,15 @@ def spills(code, loop):
 
 
 def allowance(text):
-    expression, _, count = text.rpartition("=")
-    return re.compile(expression), int(count)
+    expression, _, percent = text.rpartition("=")
+    return re.compile(expression), int(percent)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--verbose", action="store_true", help="list every hot loop")
     parser.add_argument("--function", type=re.compile, default=re.compile(""), metavar="REGEX")
-    parser.add_argument("--allow", type=allowance, action="append", default=[], metavar="REGEX=COUNT")
+    parser.add_argument("--allow", type=allowance, action="append", default=[], metavar="REGEX=PERCENT")
     parser.add_argument("objects", nargs="+", metavar="OBJECT")
     args = parser.parse_args()
     hot = allowed = bad = 0
@@ -140,11 +140,12 @@ def main():
             if not args.function.search(name):
                 continue
             title = f"{path}: {name}".replace("lockstep::kernels::", "").replace("(anonymous namespace)::", "")
-            limit = ([0] + [count for expression, count in args.allow if expression.search(title)])[-1]
+            percent = ([0] + [one for expression, one in args.allow if expression.search(title)])[-1]
             for loop in loops_of(code):
                 if not any(HOT.match(code[i][1]) for i in loop):
                     continue
                 lines = spills(code, loop)
+                limit = len(loop) * percent // 100
                 hot += 1
                 if len(lines) > limit:
                     bad += 1
