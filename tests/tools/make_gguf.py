@@ -21,9 +21,10 @@ import numpy as np
 HIDDEN, INTERMEDIATE, HEADS, KV_HEADS, HEAD_DIM, VOCAB, CONTEXT = 1024, 3072, 16, 8, 128, 151936, 40960
 DEVIATION = 0.02
 QUANTISED = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
-# Byte offsets of a block's f16 scales; the largest magnitude that the stored integers reach times its sub-scale.
-RANDOM = {"Q2_K": ([80, 82], 45), "Q3_K": ([108], 128), "Q4_K": ([0, 2], 945), "Q5_K": ([0, 2], 1953), "Q6_K": ([208], 4096),
-          "IQ4_NL": ([0], 127), "IQ4_XS": ([0], 4064)}
+# A block's f16 scales as (byte offset, factor): factors of a scale and of its minimum's put the weights' mean at 0. Then the
+# largest magnitude that the stored integers reach times their sub-scale.
+RANDOM = {"Q2_K": ([(80, 1), (82, 1.5)], 45), "Q3_K": ([(108, 1)], 128), "Q4_K": ([(0, 1), (2, 7.5)], 945),
+          "Q5_K": ([(0, 1), (2, 15.5)], 1953), "Q6_K": ([(208, 1)], 4096), "IQ4_NL": ([(0, 1)], 127), "IQ4_XS": ([(0, 1)], 4064)}
 TYPES = ["F32", "F16", "BF16", *QUANTISED, *RANDOM]
 
 
@@ -32,9 +33,9 @@ def random_blocks(rng, kind, rows, columns):
     offsets, largest = RANDOM[kind.name]
     block_elements, block_bytes = gguf.GGML_QUANT_SIZES[kind]
     data = rng.integers(0, 256, (rows * columns // block_elements, block_bytes), dtype=np.uint8)
-    for offset in offsets:
-        scales = (rng.uniform(0.5, 1.5, len(data)) * 3 * DEVIATION / largest).astype(np.float16)
-        data[:, offset:offset + 2] = scales.view(np.uint8).reshape(-1, 2)
+    sizes = rng.uniform(0.5, 1.5, len(data)) * 3 * DEVIATION / largest
+    for offset, factor in offsets:
+        data[:, offset:offset + 2] = (sizes * factor).astype(np.float16).view(np.uint8).reshape(-1, 2)
     return data.reshape(rows, -1)
 
 

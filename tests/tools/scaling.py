@@ -53,6 +53,11 @@ def measure(args):
     return {"model": name, "load_before": args.load, "runs": runs}
 
 
+def threads_of(run):
+    threads = run["machine"]["threads"]
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
 def results(run, kind):
     return [result for result in run["results"] if result["test"] == kind]
 
@@ -70,7 +75,7 @@ def table(report):
     for run in report["runs"]:
         machine = run["machine"]
         ceilings = ", ".join(f"{name} {gflops:.0f}" for name, gflops in machine["matmul_ceiling_gflops"].items())
-        lines += [f"{report['model']}, {machine['cpu']}, {machine['threads']} threads, kernels {machine['isa']}: R = "
+        lines += [f"{report['model']}, {machine['cpu']}, {threads_of(run)}, kernels {machine['isa']}: R = "
                   f"{machine['read_gbps']:.1f} GB/s, F = {machine['fma_f32_gflops']:.0f} GFLOP/s, matmul in cache {ceilings} GFLOP/s. "
                   f"Load of the machine before: {report['load_before']:.1f}.", ""]
         prefill = results(run, "prefill")
@@ -96,7 +101,7 @@ def plot(report, path):
     pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lockstep", "font.size": 9})
     figure, axes = pyplot.subplots(2, 2, figsize=(10, 7), layout="constrained")
     for run, line in zip(report["runs"], ["--", "-", ":", "-."]):
-        threads = f"{run['machine']['threads']} threads"
+        threads = threads_of(run)
         prefill = results(run, "prefill")
         for row, field in enumerate(["tok_per_s", "share_of_t_limit"]):
             axes[row][0].plot([one["tokens"] for one in prefill], [one[field] for one in prefill], line, marker="o", color="black", label=threads)
