@@ -10,7 +10,7 @@
 #include "base/half.h"
 #include "base/random.h"
 #include "kernels/isa_tables.h"
-#include "kernels/pack.h"
+#include "kernels/pack_blocks.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -29,8 +29,10 @@ SourceType source_of(WeightFormat format) {
       return SourceType::kQ4_0;
     case WeightFormat::kQ4_1:
       return SourceType::kQ4_1;
+    default:
+      return static_cast<SourceType>(static_cast<int>(SourceType::kQ5_0) + static_cast<int>(format) -
+                                     static_cast<int>(WeightFormat::kQ5_0));
   }
-  return SourceType::kF32;
 }
 
 template <class T>
@@ -39,10 +41,11 @@ void append(std::vector<std::byte>& out, T value) {
   out.insert(out.end(), bytes, bytes + sizeof(T));
 }
 
-/// Random rows as a file would hold them; block types are padded with zero blocks' elements past k.
+/// Random rows as a file would hold them; k is a whole number of blocks.
 std::vector<std::byte> source_rows(SourceType source, int64_t n, int64_t k, CaseValues& values) {
   std::vector<std::byte> out;
-  const bool is_blocks = source != SourceType::kF32 && source != SourceType::kF16 && source != SourceType::kBF16;
+  const int64_t elements = source_block_elements(source);
+  const bool is_blocks = elements > 1;
   for (int64_t row = 0; row < n; ++row) {
     for (int64_t i = 0; !is_blocks && i < k; ++i) {
       const float value = values.uniform(-1.0f, 1.0f);
@@ -50,11 +53,15 @@ std::vector<std::byte> source_rows(SourceType source, int64_t n, int64_t k, Case
       if (source == SourceType::kF16) append(out, f32_to_f16(value));
       if (source == SourceType::kBF16) append(out, f32_to_bf16(value));
     }
-    for (int64_t g = 0; is_blocks && g < num_groups(k); ++g) {
-      append(out, f32_to_f16(values.uniform(-0.1f, 0.1f)));
-      if (source == SourceType::kQ4_1) append(out, f32_to_f16(values.uniform(-1.0f, 1.0f)));
-      const int64_t bytes = source == SourceType::kQ8_0 ? kGroup : kGroup / 2;
-      for (int64_t i = 0; i < bytes; ++i) append(out, static_cast<uint8_t>(values.word()));
+    for (int64_t block = 0; is_blocks && block < k / elements; ++block) {
+      const size_t start = out.size();
+      for (int64_t i = 0; i < source_row_bytes(source, elements); ++i) append(out, static_cast<uint8_t>(values.word()));
+      const ScaleOffsets at = scale_offsets(source);
+      const float largest = elements == kGroup ? 0.1f : 0.01f;  // K types multiply it by up to 127
+      for (const int64_t offset : {at.m, at.d}) {
+        const uint16_t half = f32_to_f16(values.uniform(-1.0f, 1.0f) * (offset == at.d ? largest : 10.0f * largest));
+        std::memcpy(out.data() + start + offset, &half, sizeof half);
+      }
     }
   }
   return out;
@@ -76,7 +83,8 @@ MatmulCase::MatmulCase(WeightFormat format_in, int64_t m_in, int64_t n_in, int64
     : format(format_in), m(m_in), n(n_in), k(k_in), weights(static_cast<size_t>(packed_bytes(format_in, n_in, k_in))) {
   CaseValues values(salt);
   const SourceType source = source_of(format);
-  const int64_t padded = has_int8_activations(format) ? num_groups(k) * kGroup : k;
+  const int64_t block = source_block_elements(source);
+  const int64_t padded = (k + block - 1) / block * block;
   const std::vector<std::byte> rows = source_rows(source, n, padded, values);
   pack_matrix(format, source, rows.data(), source_row_bytes(source, padded), n, padded, weights.data());
   x = values.floats(m * k, -2.0f, 2.0f);

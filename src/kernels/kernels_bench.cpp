@@ -132,7 +132,7 @@ void register_all() {
   const int cores = cpu::available_cores();
   for (const KernelTable* table : tables()) {
     const std::string isa(table->isa);
-    for (int format = 0; format < 6; ++format) {
+    for (int format = 0; format < kNumWeightFormats; ++format) {
       const auto weights = static_cast<WeightFormat>(format);
       for (const int threads : {1, cores}) {
         for (const int64_t m : {1, 2, 4, 6, 8, 16, 64, 512}) {

@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "kernels/block_layout.h"
 #include "kernels/kernel_cases.h"
 #include "kernels/pack.h"
 #include "kernels/test_tables.h"
@@ -11,8 +13,16 @@
 namespace lockstep::kernels {
 namespace {
 
-constexpr WeightFormat kFormats[] = {WeightFormat::kF32,   WeightFormat::kF16,  WeightFormat::kBF16,
-                                     WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+std::vector<WeightFormat> all_formats() {
+  std::vector<WeightFormat> out;
+  for (int i = 0; i < kNumWeightFormats; ++i) out.push_back(static_cast<WeightFormat>(i));
+  return out;
+}
+std::vector<WeightFormat> integer_formats() {
+  std::vector<WeightFormat> out = all_formats();
+  std::erase_if(out, [](WeightFormat format) { return !has_int8_activations(format); });
+  return out;
+}
 
 void expect_same(const MatmulCase& test, const KernelTable& table) {
   const int format = static_cast<int>(test.format);
@@ -27,9 +37,9 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MatmulTest);
 INSTANTIATE_TEST_SUITE_P(Tables, MatmulTest, testing::ValuesIn(fast_tables_to_test()), table_name);
 
 TEST_P(MatmulTest, EqualsReferenceInBitsForOddSizes) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : all_formats()) {
     for (const int64_t n : {1, 15, 16, 17, 40, 100}) {
-      for (const int64_t k : {1, 2, 31, 32, 33, 48, 64, 112, 576}) {
+      for (const int64_t k : {1, 2, 31, 32, 33, 48, 64, 112, 256, 576}) {
         for (int64_t m = 1; m <= 17; m += n == 40 ? 1 : 5)
           expect_same(MatmulCase(format, m, n, k, static_cast<uint32_t>(n * k)), *GetParam());
       }
@@ -38,10 +48,11 @@ TEST_P(MatmulTest, EqualsReferenceInBitsForOddSizes) {
 }
 
 TEST_P(MatmulTest, EqualsReferenceAcrossBlocks) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : all_formats()) {
     expect_same(MatmulCase(format, 101, 49, 1000, 1), *GetParam());  // row, column and k blocks with remainders
     expect_same(MatmulCase(format, 1, 33, 3000, 2), *GetParam());
     expect_same(MatmulCase(format, 5, 80, 1057, 3), *GetParam());
+    expect_same(MatmulCase(format, 3, 17, 8192 + 288, 4), *GetParam());  // more groups than a stream's chunk
   }
 }
 
@@ -58,6 +69,26 @@ TEST_P(MatmulTest, ExtremeIntegersAreExact) {
           for (size_t i = 0; i < test.weights.size(); ++i) {
             const auto in_group = static_cast<int64_t>(i) % panel_bytes(format, kGroup);
             if (in_group < panel_bytes(format, kGroup) - scales) test.weights[i] = std::byte(fill);
+          }
+          expect_same(test, *GetParam());
+        }
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, ExtremeIntegersOfStoredBlocksAreExact) {
+  for (const WeightFormat format : all_formats()) {
+    if (!has_block_layout(format)) continue;
+    const UnitBytes at = unit_bytes(block_layout(format));
+    for (const int64_t m : {1, 4, 12, 40}) {
+      for (const int sign : {1, -1}) {
+        MatmulCase test(format, m, 32, 256, 5);
+        for (auto& q : test.xq) q = static_cast<int8_t>(sign * 127);
+        for (auto& sum : test.x_sum) sum = sign * 127 * 32;
+        for (const int fill : {0x80, 0x7f, 0xff, 0x00}) {
+          for (size_t i = 0; i < test.weights.size(); ++i) {  // codes and integer scales
+            if (static_cast<int64_t>(i) % at.unit < at.d) test.weights[i] = std::byte(fill);
           }
           expect_same(test, *GetParam());
         }
@@ -103,7 +134,7 @@ TEST(MatmulReferenceTest, IsCloseToDoublePrecision) {
 }
 
 TEST(MatmulReferenceTest, Int8IsCloseToDoublePrecisionOfDequantisedValues) {
-  for (const WeightFormat format : {WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1}) {
+  for (const WeightFormat format : integer_formats()) {
     const MatmulCase test(format, 2, 20, 112, 9);
     const std::vector<float> out = test.run(ref_table().matmul[static_cast<int>(format)]);
     std::vector<float> w(static_cast<size_t>(test.k));
@@ -125,7 +156,7 @@ TEST(MatmulReferenceTest, Int8IsCloseToDoublePrecisionOfDequantisedValues) {
 }
 
 TEST(MatmulReferenceTest, WritesOnlyItsOutputs) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : all_formats()) {
     const MatmulCase test(format, 2, 17, 33, 4);
     const std::vector<float> out = test.run(ref_table().matmul[static_cast<int>(format)]);
     for (int64_t i = 0; i < std::ssize(out); ++i)

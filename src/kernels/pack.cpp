@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "kernels/block_layout.h"
+#include "kernels/pack_blocks.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -31,10 +33,6 @@ int32_t high_nibble(uint8_t pair) { return pair >> 4; }
 
 /// Where element i of a group of bytes [..][16][4] lies.
 int64_t quad_index(int64_t i, int64_t column) { return (i / 4 * kPanelColumns + column) * 4 + i % 4; }
-
-bool is_block_type(SourceType source) {
-  return source == SourceType::kQ8_0 || source == SourceType::kQ4_0 || source == SourceType::kQ4_1;
-}
 
 /// Up to 32 elements of a source row from `first`, a multiple of 32, as f32.
 void dequantize_group(SourceType source, const std::byte* row, int64_t first, int64_t count, float* out) {
@@ -73,6 +71,8 @@ void dequantize_group(SourceType source, const std::byte* row, int64_t first, in
       }
       return;
     }
+    default:
+      return dequantize_block_group(source, row, first / kGroup, out);
   }
 }
 
@@ -96,6 +96,7 @@ void pack_float_panel(WeightFormat format, SourceType source, const std::byte* c
   for (int64_t first = 0; first < k; first += kGroup) {
     const int64_t length = std::min(kGroup, k - first);
     for (int64_t column = 0; column < count; ++column) {
+      if (rows[column] == nullptr) continue;
       dequantize_group(source, rows[column], first, length, values);
       for (int64_t i = 0; i < length; ++i) store_float(format, out, first + i, column, values[i]);
     }
@@ -109,6 +110,7 @@ void pack_bf16_panel(const std::byte* const* rows, int64_t count, int64_t k, std
     const int64_t end = std::min(k, first + kBlock);
     for (int64_t column = 0; column < count; ++column) {
       const std::byte* row = rows[column];
+      if (row == nullptr) continue;
       int64_t i = first;
       for (; i + 1 < end; i += 2) store(out, i / 2 * kPanelColumns + column, load<uint32_t>(row + i * 2));
       if (i < end) store(out, (i / 2 * kPanelColumns + column) * 2, load<uint16_t>(row, i));
@@ -119,6 +121,7 @@ void pack_bf16_panel(const std::byte* const* rows, int64_t count, int64_t k, std
 void pack_q8_panel(const std::byte* const* rows, int64_t count, int64_t k, std::byte* out) {
   for (int64_t g = 0; g < num_groups(k); ++g, out += kQ8GroupBytes) {
     for (int64_t column = 0; column < count; ++column) {
+      if (rows[column] == nullptr) continue;
       const std::byte* block = rows[column] + g * kQ8_0BlockBytes;
       for (int64_t i = 0; i < kGroup; i += 4) store(out, quad_index(i, column) / 4, load<uint32_t>(block + 2 + i));
       store(out + kGroup * kPanelColumns, column, load<uint16_t>(block));
@@ -134,6 +137,7 @@ void pack_q4_panel(const std::byte* const* rows, int64_t count, int64_t k, int64
   for (int64_t g = 0; g < num_groups(k); ++g, out += group_bytes) {
     std::byte* scales = out + kHalfGroup * kPanelColumns;
     for (int64_t column = 0; column < count; ++column) {
+      if (rows[column] == nullptr) continue;
       const std::byte* block = rows[column] + g * block_bytes;
       const std::byte* nibbles = block + 2 * num_scales;
       for (int64_t i = 0; i < kHalfGroup; i += 4) store(out, quad_index(i, column) / 4, load<uint32_t>(nibbles + i));
@@ -163,24 +167,6 @@ void unpack_group(WeightFormat format, const std::byte* group, int64_t column, f
 
 }  // namespace
 
-int64_t source_row_bytes(SourceType source, int64_t k) {
-  switch (source) {
-    case SourceType::kF32:
-      return k * 4;
-    case SourceType::kF16:
-    case SourceType::kBF16:
-      return k * 2;
-    case SourceType::kQ8_0:
-      return k / kGroup * kQ8_0BlockBytes;
-    case SourceType::kQ4_0:
-      return k / kGroup * kQ4_0BlockBytes;
-    case SourceType::kQ4_1:
-      return k / kGroup * kQ4_1BlockBytes;
-  }
-  LOCKSTEP_CHECK(false);
-  return 0;
-}
-
 bool can_pack(WeightFormat format, SourceType source) {
   switch (format) {
     case WeightFormat::kF32:
@@ -193,15 +179,18 @@ bool can_pack(WeightFormat format, SourceType source) {
       return source == SourceType::kQ4_0;
     case WeightFormat::kQ4_1:
       return source == SourceType::kQ4_1;
+    default:
+      return has_block_layout(source) && block_format(source) == format;
   }
-  return false;
 }
 
 void pack_panel(WeightFormat format, SourceType source, const std::byte* const* rows, int64_t count, int64_t k,
                 std::byte* out) {
   LOCKSTEP_CHECK(can_pack(format, source) && count >= 1 && count <= kPanelColumns && k >= 1);
-  LOCKSTEP_CHECK(!is_block_type(source) || k % kGroup == 0);
-  if (count < kPanelColumns || k % 2 != 0) std::memset(out, 0, static_cast<size_t>(panel_bytes(format, k)));
+  LOCKSTEP_CHECK(k % source_block_elements(source) == 0);
+  const bool all = std::all_of(rows, rows + count, [](const std::byte* row) { return row != nullptr; });
+  if (!all || count < kPanelColumns || k % 2 != 0 || has_block_layout(format))
+    std::memset(out, 0, static_cast<size_t>(panel_bytes(format, k)));
   switch (format) {
     case WeightFormat::kF32:
     case WeightFormat::kF16:
@@ -215,6 +204,8 @@ void pack_panel(WeightFormat format, SourceType source, const std::byte* const* 
       return pack_q4_panel(rows, count, k, 1, out);
     case WeightFormat::kQ4_1:
       return pack_q4_panel(rows, count, k, 2, out);
+    default:
+      return pack_block_panel(source, rows, count, k, out);
   }
 }
 
@@ -229,7 +220,7 @@ void pack_matrix(WeightFormat format, SourceType source, const std::byte* first,
 }
 
 void dequantize_row(SourceType source, const std::byte* row, int64_t k, float* out) {
-  LOCKSTEP_CHECK(!is_block_type(source) || k % kGroup == 0);
+  LOCKSTEP_CHECK(k % source_block_elements(source) == 0);
   for (int64_t first = 0; first < k; first += kGroup) {
     dequantize_group(source, row, first, std::min(kGroup, k - first), out + first);
   }
@@ -255,7 +246,11 @@ void unpack_row(WeightFormat format, const std::byte* packed, int64_t k, int64_t
   const int64_t group_bytes = panel_bytes(format, kGroup);
   for (int64_t g = 0; g < num_groups(k); ++g) {
     float values[kGroup];
-    unpack_group(format, panel + g * group_bytes, column, values);
+    if (has_block_layout(format)) {
+      unpack_block_group(format, panel, g, column, values);
+    } else {
+      unpack_group(format, panel + g * group_bytes, column, values);
+    }
     std::copy_n(values, std::min(kGroup, k - g * kGroup), out + g * kGroup);
   }
 }

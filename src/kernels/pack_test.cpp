@@ -6,18 +6,26 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "base/half.h"
 #include "kernels/kernel_cases.h"
+#include "kernels/pack_blocks.h"
 
 namespace lockstep::kernels {
 namespace {
 
-constexpr SourceType kSources[] = {SourceType::kF32,  SourceType::kF16,  SourceType::kBF16,
-                                   SourceType::kQ8_0, SourceType::kQ4_0, SourceType::kQ4_1};
-constexpr WeightFormat kFormats[] = {WeightFormat::kF32,   WeightFormat::kF16,  WeightFormat::kBF16,
-                                     WeightFormat::kQ8G32, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+constexpr SourceType kSources[] = {SourceType::kF32,  SourceType::kF16,    SourceType::kBF16,  SourceType::kQ8_0,
+                                   SourceType::kQ4_0, SourceType::kQ4_1,   SourceType::kQ5_0,  SourceType::kQ5_1,
+                                   SourceType::kQ2_K, SourceType::kQ3_K,   SourceType::kQ4_K,  SourceType::kQ5_K,
+                                   SourceType::kQ6_K, SourceType::kIQ4_NL, SourceType::kIQ4_XS};
+constexpr WeightFormat kFormats[] = {
+    WeightFormat::kF32,  WeightFormat::kF16,  WeightFormat::kBF16, WeightFormat::kQ8G32,  WeightFormat::kQ4_0,
+    WeightFormat::kQ4_1, WeightFormat::kQ5_0, WeightFormat::kQ5_1, WeightFormat::kQ2_K,   WeightFormat::kQ3_K,
+    WeightFormat::kQ4_K, WeightFormat::kQ5_K, WeightFormat::kQ6_K, WeightFormat::kIQ4_NL, WeightFormat::kIQ4_XS};
 
 bool is_blocks(SourceType source) { return source >= SourceType::kQ8_0; }
 
@@ -26,14 +34,14 @@ std::vector<std::byte> random_rows(SourceType source, int64_t n, int64_t k) {
   CaseValues values(9);
   std::vector<std::byte> rows(static_cast<size_t>(n * source_row_bytes(source, k)));
   for (std::byte& b : rows) b = std::byte(values.word() & 0xffu);
-  const size_t header = source == SourceType::kQ4_1 ? 4 : 2;
-  for (int64_t i = 0; i < n * (is_blocks(source) ? k / kGroup : k); ++i) {
-    std::byte* at = rows.data() + static_cast<size_t>(i) *
-                                      static_cast<size_t>(source_row_bytes(source, is_blocks(source) ? kGroup : 1));
+  const int64_t elements = source_block_elements(source);
+  for (int64_t i = 0; i < n * (k / elements); ++i) {
+    std::byte* at = rows.data() + i * source_row_bytes(source, elements);
     if (source == SourceType::kF32) at[3] &= std::byte(0xbf);
-    if (source == SourceType::kBF16) at[1] &= std::byte(0xbf);
-    if (source == SourceType::kF16 || is_blocks(source)) at[1] &= std::byte(0xbf);
-    if (header == 4 && is_blocks(source)) at[3] &= std::byte(0xbf);
+    if (source == SourceType::kBF16 || source == SourceType::kF16) at[1] &= std::byte(0xbf);
+    if (!is_blocks(source)) continue;
+    at[scale_offsets(source).d + 1] &= std::byte(0xbf);
+    at[scale_offsets(source).m + 1] &= std::byte(0xbf);
   }
   return rows;
 }
@@ -49,8 +57,8 @@ TEST(PackTest, UnpackedRowsAreTheSourceRowsRounded) {
     for (const WeightFormat format : kFormats) {
       if (!can_pack(format, source)) continue;
       for (const int64_t n : {1, 16, 19}) {
-        for (const int64_t k : {1, 33, 64, 96, 577}) {
-          if (is_blocks(source) && k % kGroup != 0) continue;
+        for (const int64_t k : {1, 33, 64, 96, 512, 577}) {
+          if (k % source_block_elements(source) != 0) continue;
           const std::vector<std::byte> rows = random_rows(source, n, k);
           std::vector<std::byte> packed(static_cast<size_t>(packed_bytes(format, n, k)) + 8, std::byte(0x55));
           pack_matrix(format, source, rows.data(), source_row_bytes(source, k), n, k, packed.data());
@@ -71,7 +79,7 @@ TEST(PackTest, UnpackedRowsAreTheSourceRowsRounded) {
 TEST(PackTest, MissingRowsAndElementsAreZeros) {
   for (const WeightFormat format : kFormats) {
     const SourceType real = static_cast<SourceType>(format);  // the two lists name the same types in one order
-    const int64_t k = is_blocks(real) ? 64 : 33;
+    const int64_t k = is_blocks(real) ? 256 : 33;
     const std::vector<std::byte> rows = random_rows(real, 3, k);
     std::vector<std::byte> packed(static_cast<size_t>(panel_bytes(format, k)), std::byte(0x77));
     const std::byte* pointers[3];
@@ -80,9 +88,36 @@ TEST(PackTest, MissingRowsAndElementsAreZeros) {
     std::vector<float> row(static_cast<size_t>(k));
     for (int64_t column = 3; column < kPanelColumns; ++column) {
       unpack_row(format, packed.data(), k, column, row.data());
-      if (format == WeightFormat::kQ4_0) continue;  // d is 0, so the value is -0
-      for (const float x : row) EXPECT_EQ(std::bit_cast<uint32_t>(x), 0u);
+      for (const float x : row) EXPECT_EQ(x, 0.0f);  // or -0 where d is 0 and code 0 stands for a negative value
     }
+  }
+}
+
+std::string read_file(const std::string& name) {
+  std::ifstream file(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/gguf_blocks/" + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(PackTest, StoredBlocksEqualTheGoldenValuesPackedOrNot) {
+  for (const WeightFormat format : kFormats) {
+    const auto source = static_cast<SourceType>(format);
+    if (!is_blocks(source)) continue;
+    const std::string name(source == SourceType::kQ8_0 ? "q8_0" : to_string(format));
+    const std::string blocks = read_file(name + ".blocks");
+    const std::string golden = read_file(name + ".f32");
+    const auto k = static_cast<int64_t>(golden.size() / sizeof(float));
+    ASSERT_GT(k, 0) << name;
+    ASSERT_EQ(source_row_bytes(source, k), std::ssize(blocks)) << name;
+    std::vector<float> expected(golden.size() / sizeof(float)), ours(expected.size());
+    std::memcpy(expected.data(), golden.data(), golden.size());
+    const auto* row = reinterpret_cast<const std::byte*>(blocks.data());
+    dequantize_row(source, row, k, ours.data());
+    EXPECT_TRUE(same_bits(ours, expected)) << name;
+    std::vector<std::byte> packed(static_cast<size_t>(panel_bytes(format, k)));
+    pack_panel(format, source, &row, 1, k, packed.data());
+    unpack_row(format, packed.data(), k, 0, ours.data());
+    EXPECT_TRUE(same_bits(ours, expected)) << name << " packed";
+    EXPECT_TRUE(has_finite_scales(source, row, k)) << name;
   }
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/packed.h"
 
 #include "base/check.h"
+#include "kernels/block_layout.h"
 
 namespace lockstep::kernels {
 
@@ -19,12 +20,31 @@ std::string_view to_string(WeightFormat format) {
       return "q4_0";
     case WeightFormat::kQ4_1:
       return "q4_1";
+    case WeightFormat::kQ5_0:
+      return "q5_0";
+    case WeightFormat::kQ5_1:
+      return "q5_1";
+    case WeightFormat::kQ2_K:
+      return "q2_k";
+    case WeightFormat::kQ3_K:
+      return "q3_k";
+    case WeightFormat::kQ4_K:
+      return "q4_k";
+    case WeightFormat::kQ5_K:
+      return "q5_k";
+    case WeightFormat::kQ6_K:
+      return "q6_k";
+    case WeightFormat::kIQ4_NL:
+      return "iq4_nl";
+    case WeightFormat::kIQ4_XS:
+      return "iq4_xs";
   }
   return "unknown";
 }
 
 bool has_int8_activations(WeightFormat format) {
-  return format == WeightFormat::kQ8G32 || format == WeightFormat::kQ4_0 || format == WeightFormat::kQ4_1;
+  return format == WeightFormat::kQ8G32 || format == WeightFormat::kQ4_0 || format == WeightFormat::kQ4_1 ||
+         has_block_layout(format);
 }
 
 int64_t panel_bytes(WeightFormat format, int64_t k) {
@@ -41,6 +61,12 @@ int64_t panel_bytes(WeightFormat format, int64_t k) {
       return num_groups(k) * kQ4_0GroupBytes;
     case WeightFormat::kQ4_1:
       return num_groups(k) * kQ4_1GroupBytes;
+    default:
+      break;
+  }
+  if (has_block_layout(format)) {
+    const BlockLayout layout = block_layout(format);
+    return (num_groups(k) + layout.unit_groups - 1) / layout.unit_groups * unit_bytes(layout).unit;
   }
   LOCKSTEP_CHECK(false);
   return 0;

@@ -21,7 +21,18 @@ enum class WeightFormat : uint8_t {
   kQ4_0,   ///< Per group: u8 [4][16][4] (low nibble k = 4*j + i, high nibble k = 16 + 4*j + i; value q - 8), f16 scale
            ///< [16]
   kQ4_1,   ///< As kQ4_0 with value d * q + m: nibbles, f16 d [16], f16 m [16]
+  // GGUF's other block types as stored, in the order of SourceType: block_layout.h.
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
 };
+inline constexpr int kNumWeightFormats = 15;
 
 /// Bytes of a group of 32 x 16 weights with its scales.
 inline constexpr int64_t kQ8GroupBytes = kGroup * kPanelColumns + 2 * kPanelColumns;

@@ -13,8 +13,10 @@ const KernelTable& avx512_simde_table(bool vnni) {
     avx512_simde::add_float_matmul(&table);
     if (with_vnni) {
       avx512_simde::add_int8_matmul_vnni(&table);
+      avx512_simde::add_block_matmul_vnni(&table);
     } else {
       avx512_simde::add_int8_matmul(&table);
+      avx512_simde::add_block_matmul(&table);
     }
     avx512_simde::add_attention(&table);
     avx512_simde::add_elementwise(&table);

@@ -48,7 +48,9 @@ struct MatmulArgs {
 };
 /// f32 activations: acc = 0; for k ascending acc = fma(x[k], f32(w[k]), acc); out = acc.
 /// int8 activations: for groups ascending, isum = exact int32 sum of xq*q (q - 8 for Q4_0), acc = fma(float(isum),
-/// x_scale * d, acc), and for Q4_1 then acc = fma(x_scale * float(x_sum), m, acc).
+/// x_scale * d, acc), and for Q4_1 then acc = fma(x_scale * float(x_sum), m, acc). Other stored blocks
+/// (block_layout.h): the same per sub-block, ascending, with the sub-block's own d and m and the sum of its 16 or 32
+/// activations.
 using MatmulFn = void (*)(const MatmulArgs&);
 
 /// Query rows of one kv head against one segment of positions.
@@ -97,7 +99,7 @@ struct KernelTable {
   std::string_view isa;  ///< "ref", "avx2", "avx512", "avx512vnni"
 
   // Matmul, indexed by WeightFormat.
-  MatmulFn matmul[6];
+  MatmulFn matmul[kNumWeightFormats];
 
   /// Row of k floats -> int8 per group of 32 (padded with zeros to whole groups): amax = largest |x| by bits; scale =
   /// amax/127; q = round-to-nearest-even(x * (127/amax)) ; amax < 2^-120 (0 included: 127/amax must stay finite) ->

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "files/dequantize.h"
 #include "loader/testing.h"
 
 namespace lockstep::loader {
@@ -110,6 +111,32 @@ TEST_F(LoadTest, KeepsDifferentFormatsApart) {
   ASSERT_EQ(f32->layers[0].qkv.parts.size(), 1u);
   EXPECT_EQ(f32->embedding.format(), kernels::WeightFormat::kF32);
   EXPECT_EQ(row(f32->layers[0].qkv.parts[0].matrix, 32), row(qkv.parts[1].matrix, 0));
+}
+
+TEST_F(LoadTest, RunsBlocksOfGgufAsStoredAndRefusesInfiniteScales) {
+  auto checkpoint = model();
+  const std::string name = "model.layers.0.self_attn.k_proj.weight";
+  std::mt19937 random(5);
+  for (const DType dtype : {DType::kQ5_0, DType::kQ5_1, DType::kIQ4_NL}) {
+    checkpoint->remove(name);
+    checkpoint->add(name, dtype, {16, 64}, testing::random_bytes(dtype, 16 * 64, 0.1f, random));
+    const auto native = load(*checkpoint);
+    ASSERT_TRUE(native) << native.error().to_string();
+    const ops::Matrix& k = native->layers[0].qkv.parts.at(1).matrix;
+    EXPECT_EQ(k.format(), *ops::native_format(dtype));
+    std::vector<float> stored(16 * 64);
+    ASSERT_TRUE(files::dequantize(dtype, checkpoint->at(name).data, stored).ok());
+    EXPECT_EQ(row(k, 7), std::vector<float>(stored.begin() + 7 * 64, stored.begin() + 8 * 64));
+    const auto f32 = load(*checkpoint, WeightsMode::kF32);
+    ASSERT_TRUE(f32) << f32.error().to_string();
+    EXPECT_EQ(row(f32->layers[0].qkv.parts[0].matrix, 32 + 7), row(k, 7));
+  }
+  std::vector<std::byte> infinite = testing::random_bytes(DType::kQ5_1, 16 * 64, 0.1f, random);
+  infinite[24 * 5 + 2] = std::byte{0};
+  infinite[24 * 5 + 3] = std::byte{0x7c};
+  checkpoint->remove(name);
+  checkpoint->add(name, DType::kQ5_1, {16, 64}, infinite);
+  expect_error(*checkpoint, {"memory", name.c_str(), "not finite"});
 }
 
 TEST_F(LoadTest, TiesTheHeadAsTheConfigSays) {  // case 35

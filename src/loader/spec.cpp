@@ -56,7 +56,7 @@ Status check_tensor(const Checkpoint& checkpoint, const TensorSpec& wanted) {
                  found->name, to_string(found->dtype));
   }
   if (!ops::native_format(found->dtype)) {
-    return error(StatusCode::kUnsupported, "{}: tensor {} has type {}, expected f32, f16, bf16, q8_0, q4_0 or q4_1",
+    return error(StatusCode::kUnsupported, "{}: tensor {} has type {}, expected f32, f16, bf16 or a block type of GGUF",
                  found->file, found->name, to_string(found->dtype));
   }
   const auto row_bytes = dtype_bytes(found->dtype, wanted.shape.back());

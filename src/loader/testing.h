@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -82,6 +83,42 @@ inline ModelConfig small_config(Architecture architecture) {
   return c;
 }
 
+/// Of a block type: where its f16 scale and minimum lie (m = d: none), the rms of d times random integer scales and
+/// codes for d = 1, and the minimum that centres them.
+struct BlockShape {
+  size_t d, m;
+  float levels;
+  float m_per_d = 0.0f;
+};
+inline BlockShape block_shape(DType dtype) {
+  switch (dtype) {
+    case DType::kQ8_0:
+      return {0, 0, 74.0f};
+    case DType::kQ4_1:
+      return {0, 2, 4.6f, -8.0f};
+    case DType::kQ5_0:
+      return {0, 0, 9.2f};
+    case DType::kQ5_1:
+      return {0, 2, 9.2f, -16.0f};
+    case DType::kQ2_K:
+      return {80, 82, 12.0f, 1.5f};
+    case DType::kQ3_K:
+      return {108, 108, 42.0f};
+    case DType::kQ4_K:
+      return {0, 2, 200.0f, 7.5f};
+    case DType::kQ5_K:
+      return {0, 2, 400.0f, 15.5f};
+    case DType::kQ6_K:
+      return {208, 208, 1360.0f};
+    case DType::kIQ4_NL:
+      return {0, 0, 71.0f};
+    case DType::kIQ4_XS:
+      return {0, 0, 1300.0f};
+    default:  // kQ4_0
+      return {0, 0, 4.6f};
+  }
+}
+
 /// One random matrix of `dtype` with values of about `scale`; any finite content is valid. Block types get random
 /// codes.
 inline std::vector<std::byte> random_bytes(DType dtype, int64_t elements, float scale, std::mt19937& random) {
@@ -101,22 +138,27 @@ inline std::vector<std::byte> random_bytes(DType dtype, int64_t elements, float 
   for (std::byte& b : out) b = static_cast<std::byte>(random() & 0xff);
   const auto block = static_cast<size_t>(dtype_info(dtype).block_bytes);
   for (size_t at = 0; at < out.size(); at += block) {
-    const float levels = dtype == DType::kQ8_0 ? 74.0f : 4.6f;  // rms of uniform codes
-    put16(at, f32_to_f16(scale / levels * (0.5f + static_cast<float>(random() % 1000) / 1000.0f)));
-    if (dtype == DType::kQ4_1) put16(at + 2, f32_to_f16(-8.0f * scale / levels));
+    const BlockShape shape = block_shape(dtype);
+    put16(at + shape.d, f32_to_f16(scale / shape.levels * (0.5f + static_cast<float>(random() % 1000) / 1000.0f)));
+    if (shape.m != shape.d) put16(at + shape.m, f32_to_f16(shape.m_per_d * scale / shape.levels));
   }
   return out;
 }
 
-/// All tensors of a model with random weights; matrices in `dtype` (dims must be whole blocks), the rest f32.
+/// All tensors of a model with random weights; matrices in `dtype`, the embedding, v and down projections in `other`
+/// (dims must be whole blocks), the rest f32.
 inline std::shared_ptr<MemoryCheckpoint> random_checkpoint(const ModelConfig& config, const DecoderSpec& spec,
-                                                           DType dtype, uint32_t seed) {
+                                                           DType dtype, uint32_t seed,
+                                                           std::optional<DType> other = std::nullopt) {
   auto out = std::make_shared<MemoryCheckpoint>(config);
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0.0f, 1.0f);
   for (const TensorSpec& tensor : required_tensors(config, spec, "model.")) {
     if (tensor.shape.size() == 2) {
-      out->add(tensor.name, dtype, tensor.shape, random_bytes(dtype, tensor.shape[0] * tensor.shape[1], 0.15f, random));
+      const bool is_other = tensor.name.ends_with("embed_tokens.weight") || tensor.name.ends_with("v_proj.weight") ||
+                            tensor.name.ends_with("down_proj.weight");
+      const DType type = is_other ? other.value_or(dtype) : dtype;
+      out->add(tensor.name, type, tensor.shape, random_bytes(type, tensor.shape[0] * tensor.shape[1], 0.15f, random));
       continue;
     }
     std::vector<float> values(static_cast<size_t>(tensor.shape[0]));

@@ -13,7 +13,9 @@ using testing::Engine;
 using testing::Random;
 using testing::Source;
 
-constexpr DType kSources[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1};
+constexpr DType kSources[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ8_0,   DType::kQ4_0,
+                              DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ2_K,   DType::kQ3_K,
+                              DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS};
 
 std::vector<float> run(const Engine& engine, const Matrix& w, View<const float> x, int64_t out_stride = 0) {
   const int64_t m = x.extent(0);
@@ -44,7 +46,7 @@ std::vector<float> rounded_to_groups(const std::vector<float>& x, int64_t m, int
 }
 
 TEST(MatmulTest, EqualsDoubleWithinBounds) {
-  constexpr int64_t m = 5, n = 83, k = 160;
+  constexpr int64_t m = 5, n = 83, k = 256;
   const std::vector<float> x = Random(1).normals(m * k);
   for (const kernels::KernelTable* table : testing::all_tables()) {
     Engine engine(table, 2);
@@ -75,7 +77,7 @@ TEST(MatmulTest, EqualsDoubleWithinBounds) {
 
 TEST(MatmulTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndTable) {
   // n and k give several pieces and a part panel; m = 67 several row pieces.
-  constexpr int64_t m = 67, n = 1003, k = 2080;
+  constexpr int64_t m = 67, n = 507, k = 2304;
   const std::vector<float> x = Random(2).normals(m * k);
   const View<const float> rows = testing::view(x, m, k);
   for (DType dtype : kSources) {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "kernels/pack.h"
@@ -32,29 +32,34 @@ std::optional<SourceType> source_type(DType dtype) {
       return SourceType::kQ4_0;
     case DType::kQ4_1:
       return SourceType::kQ4_1;
+    case DType::kQ5_0:
+      return SourceType::kQ5_0;
+    case DType::kQ5_1:
+      return SourceType::kQ5_1;
+    case DType::kQ2_K:
+      return SourceType::kQ2_K;
+    case DType::kQ3_K:
+      return SourceType::kQ3_K;
+    case DType::kQ4_K:
+      return SourceType::kQ4_K;
+    case DType::kQ5_K:
+      return SourceType::kQ5_K;
+    case DType::kQ6_K:
+      return SourceType::kQ6_K;
+    case DType::kIQ4_NL:
+      return SourceType::kIQ4_NL;
+    case DType::kIQ4_XS:
+      return SourceType::kIQ4_XS;
     default:
       return std::nullopt;
   }
-}
-
-/// A source row whose packed bits are all zero in `format`, even where the stored value 0 is not: a Q4_0 nibble of 0
-/// means -8 * d, which would be -0.0 in a float panel.
-std::vector<std::byte> zero_row(WeightFormat format, SourceType source, int64_t k) {
-  std::vector<std::byte> row(static_cast<size_t>(kernels::source_row_bytes(source, k)));
-  if (source == SourceType::kQ4_0 && format != WeightFormat::kQ4_0) {
-    constexpr size_t kBlockBytes = 18;
-    for (size_t i = 0; i < row.size(); ++i) row[i] = std::byte{i % kBlockBytes < 2 ? uint8_t{0} : uint8_t{0x88}};
-  }
-  return row;
 }
 
 /// Packs `count` rows into columns first_column.. of a panel whose columns before that are filled and after that are
 /// zero.
 void pack_into_filled_panel(WeightFormat format, SourceType source, const std::byte* const* rows, int64_t count,
                             int64_t first_column, int64_t k, std::byte* panel) {
-  const std::vector<std::byte> zeros = zero_row(format, source, k);
-  std::array<const std::byte*, kPanelColumns> columns;
-  columns.fill(zeros.data());
+  std::array<const std::byte*, kPanelColumns> columns = {};  // null: zeros
   std::copy(rows, rows + count, columns.begin() + first_column);
   const int64_t bytes = kernels::panel_bytes(format, k);
   // Aligned as panels are: pack_panel may write words.
@@ -80,6 +85,24 @@ std::optional<WeightFormat> native_format(DType dtype) {
       return WeightFormat::kQ4_0;
     case DType::kQ4_1:
       return WeightFormat::kQ4_1;
+    case DType::kQ5_0:
+      return WeightFormat::kQ5_0;
+    case DType::kQ5_1:
+      return WeightFormat::kQ5_1;
+    case DType::kQ2_K:
+      return WeightFormat::kQ2_K;
+    case DType::kQ3_K:
+      return WeightFormat::kQ3_K;
+    case DType::kQ4_K:
+      return WeightFormat::kQ4_K;
+    case DType::kQ5_K:
+      return WeightFormat::kQ5_K;
+    case DType::kQ6_K:
+      return WeightFormat::kQ6_K;
+    case DType::kIQ4_NL:
+      return WeightFormat::kIQ4_NL;
+    case DType::kIQ4_XS:
+      return WeightFormat::kIQ4_XS;
     default:
       return std::nullopt;
   }
@@ -123,18 +146,23 @@ Status MatrixBuilder::add_rows(const Context& ctx, int64_t first, DType dtype,
   }
   const int64_t first_panel = first / kPanelColumns;
   const int64_t end = first + count;
+  std::atomic<bool> finite = true;
   ctx.pool->parallel_for(ceil_div(end, kPanelColumns) - first_panel, [&](int64_t piece, int) {
     const int64_t panel_start = (first_panel + piece) * kPanelColumns;
     const int64_t from = std::max(first, panel_start);
     const int64_t rows = std::min(end, panel_start + kPanelColumns) - from;
     std::byte* panel = matrix_.storage_.data() + (first_panel + piece) * matrix_.panel_bytes_;
     const std::byte* const* sources = source_rows.data() + (from - first);
+    for (int64_t i = 0; i < rows; ++i) {
+      if (!kernels::has_finite_scales(*source, sources[i], k)) finite = false;
+    }
     if (from == panel_start) {
       kernels::pack_panel(format, *source, sources, rows, k, panel);
     } else {
       pack_into_filled_panel(format, *source, sources, rows, from - panel_start, k, panel);
     }
   });
+  if (!finite) return error(StatusCode::kDataLoss, "{}: a block's scale or minimum is not finite", what_);
   next_row_ = end;
   return Status();
 }

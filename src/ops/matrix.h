@@ -47,8 +47,9 @@ class MatrixBuilder {
   static Expected<MatrixBuilder> create(kernels::WeightFormat format, int64_t n, int64_t k, std::string_view what);
   /// Packs source rows to rows first..first+count-1. Source row i starts at source_rows[i] and has k elements of
   /// `dtype` (whole blocks for block types). Every pair (dtype, format) of: same type as stored; any of f32/f16/bf16
-  /// and q8_0/q4_0/q4_1 to kF32 and kBF16 (dequantised, rounded to nearest even); others are kUnsupported. Split over
-  /// ctx.pool. first must be a multiple of 16 or follow on. The source is not used after the call.
+  /// and every block type to kF32 and kBF16 (dequantised, rounded to nearest even); others are kUnsupported. A block
+  /// whose scale or minimum is not finite is kDataLoss. Split over ctx.pool. first must be a multiple of 16 or follow
+  /// on. The source is not used after the call.
   Status add_rows(const Context& ctx, int64_t first, DType dtype, std::span<const std::byte* const> source_rows);
   Matrix finish() &&;
 

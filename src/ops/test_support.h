@@ -14,6 +14,7 @@
 #include "base/half.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "kernels/pack.h"
 #include "ops/context.h"
 #include "ops/matmul.h"
 #include "ops/matrix.h"
@@ -72,7 +73,22 @@ struct Source {
 
 inline void put_half(std::byte* at, uint16_t word) { std::memcpy(at, &word, 2); }
 
-/// One row of random weights and their bytes; block types get random nibbles and scales.
+/// Blocks of GGUF's types beside Q8_0, Q4_0 and Q4_1: random bytes and small scales. Values by kernels/pack.h, which is
+/// tested against golden values.
+inline void fill_block_row(kernels::SourceType source, size_t d, size_t m, int64_t k, Random& random, std::byte* bytes,
+                           float* values) {
+  const int64_t elements = kernels::source_block_elements(source);
+  const int64_t block_bytes = kernels::source_row_bytes(source, elements);
+  for (int64_t i = 0; i < kernels::source_row_bytes(source, k); ++i) bytes[i] = static_cast<std::byte>(random.bits());
+  const float scale = elements == 32 ? 0.1f : 0.005f;
+  for (std::byte* block = bytes; block < bytes + kernels::source_row_bytes(source, k); block += block_bytes) {
+    put_half(block + m, f32_to_f16(random.normal() * 4.0f * scale));
+    put_half(block + d, f32_to_f16(random.normal() * scale));
+  }
+  kernels::dequantize_row(source, bytes, k, values);
+}
+
+/// One row of random weights and their bytes; block types get random codes and scales.
 inline void fill_row(DType dtype, int64_t k, Random& random, std::byte* bytes, float* values) {
   if (dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16) {
     for (int64_t i = 0; i < k; ++i) {
@@ -87,6 +103,29 @@ inline void fill_row(DType dtype, int64_t k, Random& random, std::byte* bytes, f
       }
     }
     return;
+  }
+  using kernels::SourceType;
+  switch (dtype) {
+    case DType::kQ5_0:
+      return fill_block_row(SourceType::kQ5_0, 0, 0, k, random, bytes, values);
+    case DType::kQ5_1:
+      return fill_block_row(SourceType::kQ5_1, 0, 2, k, random, bytes, values);
+    case DType::kQ2_K:
+      return fill_block_row(SourceType::kQ2_K, 80, 82, k, random, bytes, values);
+    case DType::kQ3_K:
+      return fill_block_row(SourceType::kQ3_K, 108, 108, k, random, bytes, values);
+    case DType::kQ4_K:
+      return fill_block_row(SourceType::kQ4_K, 0, 2, k, random, bytes, values);
+    case DType::kQ5_K:
+      return fill_block_row(SourceType::kQ5_K, 0, 2, k, random, bytes, values);
+    case DType::kQ6_K:
+      return fill_block_row(SourceType::kQ6_K, 208, 208, k, random, bytes, values);
+    case DType::kIQ4_NL:
+      return fill_block_row(SourceType::kIQ4_NL, 0, 0, k, random, bytes, values);
+    case DType::kIQ4_XS:
+      return fill_block_row(SourceType::kIQ4_XS, 0, 0, k, random, bytes, values);
+    default:
+      break;
   }
   for (int64_t block = 0; block < k / 32; ++block, bytes += dtype_info(dtype).block_bytes, values += 32) {
     const uint16_t d = f32_to_f16(random.normal() * (dtype == DType::kQ8_0 ? 0.01f : 0.1f));

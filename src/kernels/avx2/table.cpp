@@ -10,6 +10,7 @@ KernelTable make_table() {
   table.isa = "avx2";
   avx2::add_float_matmul(&table);
   avx2::add_int8_matmul(&table);
+  avx2::add_block_matmul(&table);
   avx2::add_attention(&table);
   avx2::add_elementwise(&table);
   return table;

@@ -11,8 +11,10 @@ KernelTable make_table(bool vnni) {
   avx512::add_float_matmul(&table);
   if (vnni) {
     avx512::add_int8_matmul_vnni(&table);
+    avx512::add_block_matmul_vnni(&table);
   } else {
     avx512::add_int8_matmul(&table);
+    avx512::add_block_matmul(&table);
   }
   avx512::add_attention(&table);
   avx512::add_elementwise(&table);

@@ -15,6 +15,17 @@ void matmul_q4_0(const MatmulArgs& args);
 void matmul_q4_1(const MatmulArgs& args);
 bool quantize_g32(const float* x, int64_t k, int8_t* q, float* scale, int32_t* sum);
 
+// matmul_blocks.cpp
+void matmul_q5_0(const MatmulArgs& args);
+void matmul_q5_1(const MatmulArgs& args);
+void matmul_q2_k(const MatmulArgs& args);
+void matmul_q3_k(const MatmulArgs& args);
+void matmul_q4_k(const MatmulArgs& args);
+void matmul_q5_k(const MatmulArgs& args);
+void matmul_q6_k(const MatmulArgs& args);
+void matmul_iq4_nl(const MatmulArgs& args);
+void matmul_iq4_xs(const MatmulArgs& args);
+
 // attention.cpp
 void attend_segment_bf16(const AttendArgs& args);
 void attend_segment_f32(const AttendArgs& args);

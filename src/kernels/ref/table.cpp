@@ -8,7 +8,8 @@ namespace {
 constexpr KernelTable kTable = {
     .isa = "ref",
     .matmul = {ref::matmul_f32, ref::matmul_f16, ref::matmul_bf16, ref::matmul_q8g32, ref::matmul_q4_0,
-               ref::matmul_q4_1},
+               ref::matmul_q4_1, ref::matmul_q5_0, ref::matmul_q5_1, ref::matmul_q2_k, ref::matmul_q3_k,
+               ref::matmul_q4_k, ref::matmul_q5_k, ref::matmul_q6_k, ref::matmul_iq4_nl, ref::matmul_iq4_xs},
     .quantize_g32 = ref::quantize_g32,
     .attend_segment = {ref::attend_segment_bf16, ref::attend_segment_f32},
     .attend_contiguous = {ref::attend_contiguous_bf16, ref::attend_contiguous_f32},
