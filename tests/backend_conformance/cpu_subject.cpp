@@ -30,12 +30,19 @@ struct RandomModel {
   const char* name;
   DType dtype;
   loader::Architecture architecture;
+  DType other = dtype;  ///< of the embedding, v and down projections, as published mixtures have it
 };
-constexpr RandomModel kRandomModels[] = {{"random-q8_0", DType::kQ8_0, loader::Architecture::kQwen3},
-                                         {"random-q4_0", DType::kQ4_0, loader::Architecture::kQwen2},
-                                         {"random-q4_1", DType::kQ4_1, loader::Architecture::kLlama},
-                                         {"random-f16", DType::kF16, loader::Architecture::kQwen3},
-                                         {"random-f32", DType::kF32, loader::Architecture::kLlama}};
+constexpr RandomModel kRandomModels[] = {
+    {"random-q8_0", DType::kQ8_0, loader::Architecture::kQwen3},
+    {"random-q4_0", DType::kQ4_0, loader::Architecture::kQwen2},
+    {"random-q4_1", DType::kQ4_1, loader::Architecture::kLlama},
+    {"random-q4_k-q6_k", DType::kQ4_K, loader::Architecture::kQwen3, DType::kQ6_K},
+    {"random-q5_k-q3_k", DType::kQ5_K, loader::Architecture::kLlama, DType::kQ3_K},
+    {"random-q2_k-iq4_xs", DType::kQ2_K, loader::Architecture::kQwen2, DType::kIQ4_XS},
+    {"random-q5_0-q5_1", DType::kQ5_0, loader::Architecture::kLlama, DType::kQ5_1},
+    {"random-iq4_nl", DType::kIQ4_NL, loader::Architecture::kQwen2},
+    {"random-f16", DType::kF16, loader::Architecture::kQwen3},
+    {"random-f32", DType::kF32, loader::Architecture::kLlama}};
 
 Expected<std::shared_ptr<const loader::Checkpoint>> open_model(const std::string& name) {
   for (const RandomModel& one : kRandomModels) {
@@ -43,7 +50,12 @@ Expected<std::shared_ptr<const loader::Checkpoint>> open_model(const std::string
     loader::ModelConfig config = loader::testing::small_config(one.architecture);
     config.head_dim = 16;  // heads * head_dim is a whole number of blocks
     config.max_position = 2048;
-    return loader::testing::random_checkpoint(config, model::decoder_spec(config), one.dtype, 7);
+    if (dtype_info(one.dtype).block_elements == 256) {
+      config.head_dim = 64;
+      config.hidden_size = 256;
+      config.intermediate_size = 256;
+    }
+    return loader::testing::random_checkpoint(config, model::decoder_spec(config), one.dtype, 7, one.other);
   }
   return loader::Checkpoint::open(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/" + name);
 }
