@@ -2,13 +2,14 @@
 #include "base/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 namespace lockstep {
 
 double percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
-  const auto rank = static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  const auto rank = static_cast<size_t>(std::lround(share * static_cast<double>(values.size() - 1)));
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(rank), values.end());
   return values[rank];
 }
@@ -26,6 +27,7 @@ Interval median_interval(const std::vector<double>& values) {
   std::mt19937 random(1);
   std::uniform_int_distribution<size_t> pick(0, values.size() - 1);
   std::vector<double> medians;
+  medians.reserve(kSamples);
   std::vector<double> sample(values.size());
   for (int i = 0; i < kSamples; ++i) {
     for (double& one : sample) one = values[pick(random)];

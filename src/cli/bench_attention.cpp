@@ -43,6 +43,7 @@ Expected<std::vector<AttentionComparison>> compare_attention(engine::Engine& eng
     }
   }
   std::vector<AttentionComparison> out;
+  out.reserve(measured.size());
   for (const Pairs& one : measured) out.push_back(figures_of(one));
   return out;
 }

@@ -64,8 +64,8 @@ TEST_F(LimitsTest, AStageTakesItsBytesOrItsOperations) {
 
 TEST_F(LimitsTest, APrefillIsTheSumOfItsChunks) {
   limits_.read_gbps = 1e9;
-  const BenchTest prefill{.prefill = true, .tokens = 20};  // chunks of 8, 8, 4
-  const double attention = 4.0 * 2 * 32 * (20 * 21 / 2);
+  const BenchTest prefill{.prefill = true, .tokens = 20};  // chunks of 8, 8, 4; 20 * 21 / 2 pairs
+  const double attention = 4.0 * 2 * 32 * 210;
   EXPECT_NEAR(limit(prefill), (4 * 20 * kMatrixFlop + kMatrixFlop + attention) / 1e6, 1e-9);  // the head sees one token
   limits_.read_gbps = 1e-3;
   limits_.matmul[0].second = 1e9;
