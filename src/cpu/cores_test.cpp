@@ -54,11 +54,10 @@ TEST(MeasureTest, GivesPlausibleFigures) {
   ASSERT_TRUE(read.has_value());
   EXPECT_GT(*read, 0.2);
   EXPECT_LT(*read, 2000.0);
-  const double flops = measure_fma_gflops(pool);
-  EXPECT_GT(flops, 1.0);
+  EXPECT_GT(measure_fma_gflops(pool), 1.0);  // a tenth of one slow core
   const double int8 = measure_int8_gops(pool);
-  EXPECT_GT(int8, flops);
-  EXPECT_LT(int8, 16 * flops);
+  EXPECT_GT(int8, 2.0);
+  EXPECT_LT(int8, 5000.0);  // 2 units x 64 bytes x 2 x 6 GHz is 1536
 }
 
 }  // namespace
