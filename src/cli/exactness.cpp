@@ -88,7 +88,58 @@ void add_machine_cases(CaseList& list, bool quick) {
   }
 }
 
+constexpr int64_t kSharedPrefix = 40;
+constexpr int64_t kLongestTail = 30;
+constexpr int64_t kSharedMaxTokens = 72;
+
+/// The cache's and the scheduler's axes, over requests that come and go at random.
+void add_load_cases(CaseList& list) {
+  using Order = ExactnessCase::Order;
+  const auto add = [&](const char* axis, const char* variant, Order order,
+                       const std::function<void(EngineFlags&)>& change) {
+    ExactnessCase& made = list.add(axis, variant, change);
+    made.order = order;
+    made.shared_prefixes = true;
+    return &made;
+  };
+  add("arrival", "64 at random", Order::kAtRandomTimes, {});
+  add("arrival", "cache off", Order::kAtRandomTimes, [](EngineFlags& f) { f.engine.enable_prefix_caching = false; });
+  add("arrival", "async off", Order::kAtRandomTimes, [](EngineFlags& f) { f.engine.async_scheduling = false; });
+  add("prefix cache", "partly warm", Order::kPartlyWarm, {});
+  // The largest request's blocks and a few more: rows that grow find none left.
+  const auto small_pool = [](EngineFlags& f) {
+    f.engine.num_kv_blocks = (kSharedPrefix + kLongestTail + kSharedMaxTokens) / f.engine.block_size + 6;
+  };
+  add("preemption", "cache on", Order::kAtRandomTimes, small_pool)->must_preempt = true;
+  add("preemption", "cache off", Order::kAtRandomTimes, [=](EngineFlags& f) {
+    small_pool(f);
+    f.engine.enable_prefix_caching = false;
+  })->must_preempt = true;
+  add("preemption", "async off", Order::kAtRandomTimes, [=](EngineFlags& f) {
+    small_pool(f);
+    f.engine.async_scheduling = false;
+  })->must_preempt = true;
+}
+
 }  // namespace
+
+std::vector<request::Request> shared_prefix_requests(int64_t vocab_size, int64_t max_model_len) {
+  std::vector<request::Request> requests;
+  if (max_model_len < kSharedPrefix + kLongestTail + kSharedMaxTokens) return requests;
+  for (uint32_t i = 0; i < 64; ++i) {
+    request::Request request;
+    request.prompt_token_ids = prompt_ids(kSharedPrefix, 1000 + i % 4, vocab_size);
+    const std::vector<int32_t> tail = prompt_ids(1 + i * 7 % kLongestTail, 2000 + i, vocab_size);
+    request.prompt_token_ids.insert(request.prompt_token_ids.end(), tail.begin(), tail.end());
+    request.sampling.max_tokens = 24 + i * 5 % (kSharedMaxTokens - 24);
+    request.sampling.ignore_eos = true;
+    request.sampling.logprobs = 2;
+    request.sampling.seed = i;
+    if (i % 4 == 3) request.sampling.temperature = 0.9;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
 
 std::vector<request::Request> exactness_requests(int64_t vocab_size, int64_t max_model_len, bool quick) {
   const std::vector<int64_t> lengths =
@@ -120,6 +171,7 @@ std::vector<ExactnessCase> exactness_cases(const EngineFlags& flags, bool quick)
   add_batch_cases(list);
   add_chunk_cases(list, quick);
   add_machine_cases(list, quick);
+  add_load_cases(list);
   return list.take();
 }
 

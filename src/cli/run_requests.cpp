@@ -34,10 +34,12 @@ struct Collector {
 
 }  // namespace
 
-Expected<std::vector<RequestResult>> run_requests(engine::Engine& engine, std::vector<request::Request> requests) {
+Expected<std::vector<RequestResult>> run_requests(engine::Engine& engine, std::vector<request::Request> requests,
+                                                  const std::function<void(size_t)>& before_submit) {
   const auto collector = std::make_shared<Collector>(requests.size());
   std::vector<engine::RequestHandle> handles;
   for (size_t i = 0; i < requests.size(); ++i) {
+    if (before_submit) before_submit(i);
     auto handle = engine.submit(std::move(requests[i]),
                                 [collector, i](request::Event event) { collector->take(i, std::move(event)); });
     if (!handle) return unexpected(handle.error().with_context(fmt::format("prompt {}", i)));

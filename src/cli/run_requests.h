@@ -2,6 +2,7 @@
 // Runs a set of requests together and waits for all of them: the offline mode.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "base/status.h"
@@ -21,7 +22,9 @@ struct RequestResult {
 };
 
 /// Submits all requests at once and blocks until each has ended; results in the same order. An error only if a request
-/// was refused (the message names its index); one that ends with an error says so in its result.
-Expected<std::vector<RequestResult>> run_requests(engine::Engine& engine, std::vector<request::Request> requests);
+/// was refused (the message names its index); one that ends with an error says so in its result. `before_submit`, if
+/// given, is called with the index of each request before it is submitted, and may wait.
+Expected<std::vector<RequestResult>> run_requests(engine::Engine& engine, std::vector<request::Request> requests,
+                                                  const std::function<void(size_t)>& before_submit = {});
 
 }  // namespace lockstep::cli
