@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases 32, 38-41, 43 of the public reports and the health of the server around them."""
+"""Cases 19, 32, 38-41, 43 of the public reports and the health of the server around them."""
 import json
 import signal
 import socket
@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from serving import SERVED_NAME, force
+from conftest import BUILD
+from serving import SERVED_NAME, Server, force
 
 
 def eventually(condition, seconds=10):
@@ -163,3 +164,21 @@ def test_models(server):
     assert entry["id"] == SERVED_NAME and entry["object"] == "model" and entry["max_model_len"] == 256
     assert server.get("/v1/models/" + SERVED_NAME).json == entry
     assert server.get("/v1/models/nope").error["code"] == "model_not_found"
+
+
+def test_case_19_what_can_never_fit_is_refused_and_blocks_nobody(make_model, tmp_path):
+    """A pool of 8 blocks holds 128 tokens, the context is 256."""
+    server = Server([BUILD / "lockstep", "serve", "--model", make_model(eos_token_id=[151645, 151643]), "--port", "0",
+                     "--served-model-name", SERVED_NAME, "--max-model-len", "256", "--num-kv-blocks", "8"], tmp_path / "log")
+    try:
+        for prompt, max_tokens in ((130, 1), (100, 100), (128, 2), (255, 1)):
+            reply = server.complete([7] * prompt, max_tokens=max_tokens)
+            assert reply.status == 400 and "128 tokens" in reply.error["message"], reply.body
+            short = server.complete([7] * 5, max_tokens=5, ignore_eos=True)
+            assert short.status == 200 and short.json["usage"]["completion_tokens"] == 5
+        # The last generated token needs no slot, so this fits to the last block.
+        assert server.complete([7] * 128, max_tokens=1).status == 200
+        assert server.complete([7] * 100, max_tokens=29, ignore_eos=True).json["usage"]["completion_tokens"] == 29
+        assert server.metric("lockstep:kv_blocks_used") == 0
+    finally:
+        server.kill()
