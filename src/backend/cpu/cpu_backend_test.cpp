@@ -166,10 +166,24 @@ TEST(CpuBackend, NonFiniteNumbersEndOneRowOnly) {
 
 TEST(CpuBackend, NonFiniteNumbersEndOneRowOnlyInInt8) {
   auto checkpoint = small_model(DType::kQ8_0);
+  const std::vector<int64_t> shape = checkpoint->at("model.embed_tokens.weight").shape;
+  std::vector<float> embedding(static_cast<size_t>(shape[0] * shape[1]));
+  for (size_t i = 0; i < embedding.size(); ++i) embedding[i] = static_cast<float>(i % 13) * 0.1f - 0.6f;
+  embedding[static_cast<size_t>(7 * shape[1])] = std::numeric_limits<float>::infinity();
+  checkpoint->remove("model.embed_tokens.weight");
+  checkpoint->add_f32("model.embed_tokens.weight", shape, embedding);
+  expect_only_row_is_lost(checkpoint, 7);
+}
+
+TEST(CpuBackend, ABlockWithoutAFiniteScaleIsRefused) {
+  auto checkpoint = small_model(DType::kQ8_0);
   auto* bytes = const_cast<std::byte*>(checkpoint->at("model.embed_tokens.weight").data.data());
   const uint16_t infinity = 0x7c00;
   std::memcpy(bytes + 7 * 2 * 34, &infinity, sizeof infinity);  // the scale of row 7's first block
-  expect_only_row_is_lost(checkpoint, 7);
+  const auto backend = CpuBackend::load(checkpoint, {.threads = 2});
+  ASSERT_FALSE(backend);
+  EXPECT_EQ(backend.error().code(), StatusCode::kDataLoss);
+  EXPECT_THAT(backend.error().message(), HasSubstr("model.embed_tokens.weight"));
 }
 
 TEST(CpuBackend, OverflowingLogitsNeverBecomeAToken) {
