@@ -18,7 +18,8 @@ struct Capabilities {
   std::vector<int64_t> block_sizes;  ///< KV block sizes, ascending
   std::vector<DType> kv_dtypes;
   int64_t max_step_width = step::kTokenWidth;
-  int64_t max_model_len = 0;
+  int64_t max_model_len = 0;      ///< the most that may be served, tokens
+  int64_t default_model_len = 0;  ///< served unless told otherwise; 0: max_model_len
   int64_t vocab_size = 0;
   int64_t padded_vocab = 0;
   int64_t hidden_size = 0;

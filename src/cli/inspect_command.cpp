@@ -36,6 +36,10 @@ std::string rope_text(const files::RopeConfig& rope) {
       return fmt::format("theta {:g}, llama3 x {:g}", rope.theta, rope.factor);
     case files::RopeType::kYarn:
       return fmt::format("theta {:g}, yarn x {:g}", rope.theta, rope.factor);
+    case files::RopeType::kDynamic:
+      return fmt::format("theta {:g}, dynamic x {:g}", rope.theta, rope.factor);
+    case files::RopeType::kLongRope:
+      return fmt::format("theta {:g}, longrope from {} tokens", rope.theta, rope.original_max_position);
   }
   return {};
 }

@@ -56,7 +56,10 @@ Expected<EngineOptions> resolve(EngineOptions options, const backend::Capabiliti
     if (unknown) log_warning("end token {} is not in the vocabulary of {}: ignored", id, capabilities.vocab_size);
     return unknown;
   });
-  if (options.max_model_len == 0) options.max_model_len = capabilities.max_model_len;
+  if (options.max_model_len == 0) {
+    options.max_model_len =
+        capabilities.default_model_len > 0 ? capabilities.default_model_len : capabilities.max_model_len;
+  }
   if (!options.enable_chunked_prefill) {
     options.max_num_batched_tokens =
         std::max(options.max_num_batched_tokens, options.max_model_len + options.max_num_seqs);

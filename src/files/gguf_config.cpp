@@ -156,10 +156,15 @@ Status read_scaling(const Reader& reader, RopeConfig& rope) {
   if (!factor) factor = linear;
   const std::string name = type.value_or(factor.value_or(1.0) != 1.0 ? "linear" : "none");
   if (name == "none") return {};
+  if (name == "longrope") {
+    rope.type = RopeType::kLongRope;
+    rope.original_max_position = original.value_or(0);
+    return {};
+  }
   if (name != "linear" && name != "yarn") {
     return reader.fail(StatusCode::kUnsupported,
-                       "{}rope.scaling.type: \"{}\" is not supported (supported: none, linear, yarn)", reader.prefix(),
-                       printable(name, 60));
+                       "{}rope.scaling.type: \"{}\" is not supported (supported: none, linear, yarn, longrope)",
+                       reader.prefix(), printable(name, 60));
   }
   if (!factor) {
     return reader.fail(StatusCode::kDataLoss, "{}rope.scaling.factor: expected a number, found none", reader.prefix());
@@ -174,20 +179,39 @@ Status read_scaling(const Reader& reader, RopeConfig& rope) {
   return read_yarn(reader, rope);
 }
 
-/// rope_freqs.weight: llama3 scaling, computed when the file was made.
-Status read_freq_factors(const Reader& reader, const ModelConfig& model, RopeConfig& rope) {
-  const GgufTensor* tensor = reader.find_tensor("rope_freqs.weight");
+/// A tensor of head_dim / 2 divisors; no tensor leaves `out` empty.
+Status read_divisors(const Reader& reader, int64_t head_dim, std::string_view name, std::vector<float>& out) {
+  const GgufTensor* tensor = reader.find_tensor(name);
   if (tensor == nullptr) return {};
-  if (tensor->dtype != DType::kF32 || tensor->shape != std::vector<int64_t>{model.head_dim / 2}) {
-    return reader.fail(StatusCode::kDataLoss, "tensor rope_freqs.weight: expected f32 [{}], found {} [{}]",
-                       model.head_dim / 2, to_string(tensor->dtype), fmt::join(tensor->shape, ", "));
+  if (tensor->dtype != DType::kF32 || tensor->shape != std::vector<int64_t>{head_dim / 2}) {
+    return reader.fail(StatusCode::kDataLoss, "tensor {}: expected f32 [{}], found {} [{}]", name, head_dim / 2,
+                       to_string(tensor->dtype), fmt::join(tensor->shape, ", "));
   }
-  rope.freq_factors.resize(static_cast<size_t>(model.head_dim / 2));
-  LOCKSTEP_RETURN_IF_ERROR(dequantize(DType::kF32, tensor->data, rope.freq_factors));
-  for (const float factor : rope.freq_factors) {
+  out.resize(static_cast<size_t>(head_dim / 2));
+  LOCKSTEP_RETURN_IF_ERROR(dequantize(DType::kF32, tensor->data, out));
+  for (const float factor : out) {
     if (std::isfinite(factor) && factor > 0.0f) continue;
-    return reader.fail(StatusCode::kDataLoss, "tensor rope_freqs.weight: expected numbers above 0, found {}", factor);
+    return reader.fail(StatusCode::kDataLoss, "tensor {}: expected numbers above 0, found {}", name, factor);
   }
+  return {};
+}
+
+/// rope_freqs.weight: llama3 scaling, computed when the file was made. rope_factors_*.weight: longrope.
+Status read_freq_factors(const Reader& reader, ModelConfig& model) {
+  RopeConfig& rope = model.rope;
+  LOCKSTEP_RETURN_IF_ERROR(read_divisors(reader, model.head_dim, "rope_freqs.weight", rope.freq_factors));
+  if (rope.type != RopeType::kLongRope) return {};
+  if (!rope.freq_factors.empty()) {
+    return reader.fail(StatusCode::kUnsupported, "tensor rope_freqs.weight beside longrope is not supported");
+  }
+  LOCKSTEP_RETURN_IF_ERROR(read_divisors(reader, model.head_dim, "rope_factors_short.weight", rope.short_factors));
+  LOCKSTEP_RETURN_IF_ERROR(read_divisors(reader, model.head_dim, "rope_factors_long.weight", rope.long_factors));
+  if (rope.short_factors.empty() || rope.long_factors.empty()) {
+    return reader.fail(StatusCode::kDataLoss, "tensor rope_factors_{}.weight is missing",
+                       rope.short_factors.empty() ? "short" : "long");
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto attention, reader.number("rope.scaling.attn_factor"));
+  rope.attention_factor = attention.value_or(1.0);
   return {};
 }
 
@@ -236,9 +260,10 @@ Expected<ModelConfig> model_config_from_parts(std::span<const GgufFile* const> p
   LOCKSTEP_ASSIGN_OR_RETURN(const auto theta, reader.number("rope.freq_base"));
   model.rope.theta = theta.value_or(10000.0);
   LOCKSTEP_RETURN_IF_ERROR(read_scaling(reader, model.rope));
-  LOCKSTEP_RETURN_IF_ERROR(finish_config(model, /*qwen3_default=*/false));
+  LOCKSTEP_RETURN_IF_ERROR(finish_sizes(model, /*qwen3_default=*/false));
   LOCKSTEP_RETURN_IF_ERROR(refuse_unsupported(reader, model));
-  LOCKSTEP_RETURN_IF_ERROR(read_freq_factors(reader, model, model.rope));
+  LOCKSTEP_RETURN_IF_ERROR(read_freq_factors(reader, model));
+  LOCKSTEP_RETURN_IF_ERROR(check_rope(model));
   return model;
 }
 

@@ -111,8 +111,8 @@ TEST(GgufConfig, Rope) {
   EXPECT_EQ(c.rope.factor, 2.0);
   EXPECT_EQ(parsed(base("llama").f32("llama.rope.scale_linear", 2.0f)).rope.type, RopeType::kLinear);
   EXPECT_EQ(parsed(base("llama").string("llama.rope.scaling.type", "none")).rope.type, RopeType::kDefault);
-  refused(base("llama").string("llama.rope.scaling.type", "longrope"), StatusCode::kUnsupported,
-          "llama.rope.scaling.type: \"longrope\" is not supported");
+  refused(base("llama").string("llama.rope.scaling.type", "dynamic"), StatusCode::kUnsupported,
+          "llama.rope.scaling.type: \"dynamic\" is not supported");
   refused(base("llama").string("llama.rope.scaling.type", "linear"), StatusCode::kDataLoss, "rope.scaling.factor");
   refused(base("llama").string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 0.0f),
           StatusCode::kDataLoss, "rope factor: expected at least 1");
@@ -136,6 +136,34 @@ TEST(GgufConfig, FrequencyFactors) {
   zero[3] = 0.0f;
   refused(base("llama").tensor("rope_freqs.weight", {12}, 0, factors(zero)), StatusCode::kDataLoss,
           "rope_freqs.weight: expected numbers above 0, found 0");
+}
+
+TEST(GgufConfig, LongRope) {
+  const auto table = [](float value) {
+    std::string bytes;
+    for (int i = 0; i < 12; ++i) testing::put(bytes, value);
+    return bytes;
+  };
+  const auto longrope = [] {
+    GgufWriter w = base("llama");
+    w.string("llama.rope.scaling.type", "longrope").u32("llama.rope.scaling.original_context_length", 64);
+    return w;
+  };
+  GgufWriter w = longrope();
+  w.tensor("rope_factors_short.weight", {12}, 0, table(1.5f)).tensor("rope_factors_long.weight", {12}, 0, table(3.0f));
+  w.f32("llama.rope.scaling.attn_factor", 1.25f);
+  const ModelConfig c = parsed(w);
+  EXPECT_EQ(c.rope.type, RopeType::kLongRope);
+  EXPECT_EQ(c.rope.original_max_position, 64);
+  EXPECT_EQ(c.rope.short_factors, std::vector<float>(12, 1.5f));
+  EXPECT_EQ(c.rope.long_factors, std::vector<float>(12, 3.0f));
+  EXPECT_EQ(c.rope.attention_factor, 1.25);
+  refused(longrope().tensor("rope_factors_short.weight", {12}, 0, table(1.0f)), StatusCode::kDataLoss,
+          "tensor rope_factors_long.weight is missing");
+  refused(longrope().tensor("rope_freqs.weight", {12}, 0, table(1.0f)), StatusCode::kUnsupported,
+          "rope_freqs.weight beside longrope");
+  refused(longrope().tensor("rope_factors_short.weight", {12}, 0, table(-1.0f)), StatusCode::kDataLoss,
+          "rope_factors_short.weight: expected numbers above 0, found -1");
 }
 
 TEST(GgufConfig, WrongValuesAreRefused) {

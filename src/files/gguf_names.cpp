@@ -48,6 +48,12 @@ std::optional<std::string_view> lookup(const std::array<NamePair, N>& table, std
   return std::nullopt;
 }
 
+/// Tables of longrope, see RopeConfig.
+bool is_longrope_table(const ModelConfig& config, std::string_view name) {
+  return config.rope.type == RopeType::kLongRope &&
+         (name == "rope_factors_short.weight" || name == "rope_factors_long.weight");
+}
+
 /// Whether the architecture has this part of a layer. `rest` is a GGUF name after "blk.N.".
 bool has_part(const ModelConfig& config, std::string_view rest) {
   if (rest == "attn_output.bias") return config.attention_o_bias;
@@ -85,6 +91,7 @@ std::optional<GgufName> map_layer_name(std::string_view name, const ModelConfig&
 
 Expected<GgufName> map_gguf_name(std::string_view name, const ModelConfig& config, const std::string& file) {
   if (const auto global = lookup(kGlobal, name)) return GgufName{std::string(*global)};
+  if (is_longrope_table(config, name)) return GgufName{std::string(name)};
   std::optional<GgufName> mapped;
   if (name.starts_with(kLayerPrefix)) mapped = map_layer_name(name, config);
   if (mapped) return *std::move(mapped);

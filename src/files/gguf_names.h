@@ -16,8 +16,8 @@ struct GgufName {
 };
 
 /// A tensor that the architecture does not have is kUnsupported: leaving it out could give wrong tokens silently.
-/// Except tables that only repeat the config: rope_freqs.weight (see RopeConfig) and rotary embeddings keep their own
-/// name.
+/// Except tables that only repeat the config: rope_freqs.weight and longrope's tables (see RopeConfig) and rotary
+/// embeddings keep their own name.
 Expected<GgufName> map_gguf_name(std::string_view name, const ModelConfig& config, const std::string& file);
 
 }  // namespace lockstep::files

@@ -81,6 +81,18 @@ Expected<std::optional<JsonFields>> JsonFields::object(const char* field) const 
   return std::optional<JsonFields>(JsonFields(*value, source_, prefix_ + field + "."));
 }
 
+Expected<std::optional<std::vector<double>>> JsonFields::numbers(const char* field) const {
+  const json* value = find(field);
+  if (value == nullptr) return std::optional<std::vector<double>>();
+  if (!value->is_array()) return wrong_kind(field, "a list of numbers", *value);
+  std::vector<double> out;
+  for (const json& item : *value) {
+    if (!item.is_number() || !std::isfinite(item.get<double>())) return wrong_kind(field, "a list of numbers", item);
+    out.push_back(item.get<double>());
+  }
+  return std::optional<std::vector<double>>(std::move(out));
+}
+
 Expected<std::vector<int32_t>> JsonFields::token_ids(const char* field) const {
   std::vector<int32_t> ids;
   const json* value = find(field);

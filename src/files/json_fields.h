@@ -28,6 +28,8 @@ class JsonFields final {
   Expected<std::optional<std::string>> string(const char* field) const;
   /// The object's fields; nullopt if absent or null.
   Expected<std::optional<JsonFields>> object(const char* field) const;
+  /// A list of finite numbers; nullopt if absent or null.
+  Expected<std::optional<std::vector<double>>> numbers(const char* field) const;
   /// One token id or a list of them, 0..2^31-1; empty if absent or null.
   Expected<std::vector<int32_t>> token_ids(const char* field) const;
   Expected<std::optional<int32_t>> token_id(const char* field) const;

@@ -17,23 +17,25 @@ namespace lockstep::files {
 enum class Architecture { kQwen3, kQwen2, kLlama };
 std::string_view to_string(Architecture architecture);
 
-enum class RopeType { kDefault, kLinear, kLlama3, kYarn };
+/// kDynamic and kLongRope depend on the context that is served (docs/numerics.md).
+enum class RopeType { kDefault, kLinear, kLlama3, kYarn, kDynamic, kLongRope };
 
 /// Fields as transformers' rope_parameters / rope_scaling. Unused ones keep their defaults.
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
   double factor = 1.0;
-  int64_t original_max_position = 0;  ///< 0: max_position_embeddings
-  double low_freq_factor = 1.0;       ///< llama3
-  double high_freq_factor = 4.0;      ///< llama3
-  double beta_fast = 32.0;            ///< yarn
-  double beta_slow = 1.0;             ///< yarn
-  std::optional<double>
-      attention_factor;         ///< yarn; absent: 0.1 ln(factor) + 1 (with mscale/mscale_all_dim as transformers)
-  double mscale = 0.0;          ///< yarn; 0: absent
-  double mscale_all_dim = 0.0;  ///< yarn; 0: absent
-  bool truncate = true;         ///< yarn
+  int64_t original_max_position = 0;       ///< 0: max_position_embeddings
+  double low_freq_factor = 1.0;            ///< llama3
+  double high_freq_factor = 4.0;           ///< llama3
+  double beta_fast = 32.0;                 ///< yarn
+  double beta_slow = 1.0;                  ///< yarn
+  std::optional<double> attention_factor;  ///< absent: yarn 0.1 ln(factor) + 1 (with mscale/mscale_all_dim as
+                                           ///< transformers), longrope sqrt(1 + ln(factor) / ln(original))
+  double mscale = 0.0;                             ///< yarn; 0: absent
+  double mscale_all_dim = 0.0;                     ///< yarn; 0: absent
+  bool truncate = true;                            ///< yarn
+  std::vector<float> short_factors, long_factors;  ///< longrope; head_dim / 2 values above 0 each
   /// GGUF's rope_freqs.weight, head_dim / 2 values; empty: none. Inverse frequency i is divided by value i (f32
   /// division). llama3 scaling arrives this way from GGUF, with type kDefault.
   std::vector<float> freq_factors;
@@ -49,7 +51,7 @@ struct ModelConfig {
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;  ///< divides num_heads
   int64_t head_dim = 0;      ///< given, or 128 for Qwen3, else hidden_size / num_heads; even
-  int64_t max_position = 0;  ///< the model's full context in tokens
+  int64_t max_position = 0;  ///< the model's full context in tokens, served unless told otherwise
   double rms_norm_eps = 1e-6;
   RopeConfig rope;
   bool tie_word_embeddings = false;
@@ -60,6 +62,8 @@ struct ModelConfig {
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  ///< of config.json or GGUF; generation_config.json's replace them when present
 
+  /// The most tokens that may be served: max_position, times the factor for dynamic rope; at most 2^31-1.
+  int64_t longest_context() const;
   int64_t kv_elements_per_token() const { return 2 * num_layers * num_kv_heads * head_dim; }
 };
 

@@ -246,9 +246,48 @@ TEST(ModelConfig, RopeOfBothStyles) {
             1.25);
 }
 
+TEST(ModelConfig, RopeOfTheServedContext) {
+  const auto scaling = [](json value) { return with(qwen3(), "rope_scaling", std::move(value)); };
+  ModelConfig c = parsed(scaling({{"type", "dynamic"}, {"factor", 2.5}}));
+  EXPECT_EQ(c.rope.type, RopeType::kDynamic);
+  EXPECT_EQ(c.rope.factor, 2.5);
+  EXPECT_EQ(c.max_position, 40960);
+  EXPECT_EQ(c.longest_context(), 102400);
+  EXPECT_EQ(parsed(qwen3()).longest_context(), 40960);
+  damaged(scaling({{"type", "dynamic"}}), "rope_scaling.factor: expected a number, found none");
+  damaged(scaling({{"type", "dynamic"}, {"factor", 1e9}}), "rope factor: expected at most 1e+06, found 1000000000");
+  EXPECT_EQ(parsed(scaling({{"type", "dynamic"}, {"factor", 1e6}})).longest_context(), 2147483647);
+  damaged(with(scaling({{"type", "dynamic"}, {"factor", 2}}), "head_dim", 2), "dynamic rope needs at least 4, found 2");
+
+  const std::vector<float> shorter(64, 1.0f);
+  const std::vector<float> longer(64, 4.5f);
+  const json longrope = {{"type", "longrope"}, {"short_factor", shorter}, {"long_factor", longer}};
+  c = parsed(with(scaling(longrope), "original_max_position_embeddings", 4096));
+  EXPECT_EQ(c.rope.type, RopeType::kLongRope);
+  EXPECT_EQ(c.rope.original_max_position, 4096);
+  EXPECT_EQ(c.rope.factor, 10.0);
+  EXPECT_EQ(c.rope.short_factors, shorter);
+  EXPECT_EQ(c.rope.long_factors, longer);
+  EXPECT_EQ(c.longest_context(), 40960);
+  EXPECT_FALSE(c.rope.attention_factor.has_value());
+  // The config's own length wins over the dictionary's, as in transformers 5; the early name of the type.
+  c = parsed(with(scaling(with(with(with(longrope, "type", "su"), "original_max_position_embeddings", 64),
+                               "attention_factor", 1.25)),
+                  "original_max_position_embeddings", 8192));
+  EXPECT_EQ(c.rope.original_max_position, 8192);
+  EXPECT_EQ(c.rope.attention_factor, 1.25);
+  damaged(scaling(without(longrope, "short_factor")),
+          "rope_scaling.short_factor: expected a list of numbers, found none");
+  damaged(scaling(with(longrope, "long_factor", {1, "2"})), "rope_scaling.long_factor: expected a list of numbers");
+  damaged(scaling(with(longrope, "long_factor", {1, 2})), "long_factor: expected 64 numbers (head_dim / 2), found 2");
+  damaged(scaling(with(longrope, "short_factor", std::vector<float>(64, 0.0f))),
+          "short_factor: expected numbers above 0, found 0");
+  damaged(with(scaling(longrope), "original_max_position_embeddings", 1), "longrope needs at least 2, found 1");
+}
+
 TEST(ModelConfig, WrongRopeIsRefused) {
   const auto scaling = [](json value) { return with(qwen3(), "rope_scaling", std::move(value)); };
-  for (const char* type : {"dynamic", "longrope", "su", "mrope", "ntk"}) {
+  for (const char* type : {"mrope", "ntk"}) {
     unsupported(scaling({{"rope_type", type}, {"factor", 2.0}}),
                 fmt::format("rope type \"{}\" is not supported", type));
     unsupported(scaling({{"type", type}, {"factor", 2.0}}), fmt::format("rope_scaling.type: rope type \"{}\"", type));

@@ -2,6 +2,8 @@
 // Semantics as transformers' modeling_rope_utils.py (standardize_rope_params and the _compute_* functions).
 #include "files/rope_json.h"
 
+#include <algorithm>
+
 #include "files/mapped_file.h"
 
 namespace lockstep::files {
@@ -17,8 +19,10 @@ Expected<RopeType> read_type(const JsonFields& rope) {
   if (*type == "linear") return RopeType::kLinear;
   if (*type == "llama3") return RopeType::kLlama3;
   if (*type == "yarn") return RopeType::kYarn;
+  if (*type == "dynamic") return RopeType::kDynamic;
+  if (*type == "longrope" || *type == "su") return RopeType::kLongRope;  // "su": its name in early files
   return rope.fail(StatusCode::kUnsupported, field,
-                   "rope type \"{}\" is not supported (supported: default, linear, llama3, yarn)",
+                   "rope type \"{}\" is not supported (supported: default, linear, llama3, yarn, dynamic, longrope)",
                    printable(*type, 60));
 }
 
@@ -56,8 +60,9 @@ Status read_factor(const JsonFields& fields, int64_t max_position, RopeConfig& r
   LOCKSTEP_ASSIGN_OR_RETURN(const auto factor, fields.number("factor"));
   if (factor) {
     rope.factor = *factor;
-  } else if (rope.type == RopeType::kYarn && rope.original_max_position > 0) {
-    rope.factor = static_cast<double>(max_position) / static_cast<double>(rope.original_max_position);
+  } else if (rope.type == RopeType::kLongRope || (rope.type == RopeType::kYarn && rope.original_max_position > 0)) {
+    const int64_t original = rope.original_max_position > 0 ? rope.original_max_position : max_position;
+    rope.factor = static_cast<double>(max_position) / static_cast<double>(original);
   } else {
     return fields.fail(StatusCode::kDataLoss, "factor", "expected a number, found none");
   }
@@ -82,6 +87,20 @@ Status read_yarn(const JsonFields& fields, RopeConfig& rope) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto truncate, fields.boolean("truncate"));
   rope.truncate = truncate.value_or(true);
   return {};
+}
+
+Status read_factor_list(const JsonFields& fields, const char* field, std::vector<float>& out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto values, fields.numbers(field));
+  if (!values) return fields.fail(StatusCode::kDataLoss, field, "expected a list of numbers, found none");
+  out.assign(values->begin(), values->end());
+  return {};
+}
+
+Status read_longrope(const JsonFields& fields, RopeConfig& rope) {
+  rope.factor = std::max(rope.factor, 1.0);  // a context below the original length: no attention factor
+  LOCKSTEP_ASSIGN_OR_RETURN(rope.attention_factor, fields.number("attention_factor"));
+  LOCKSTEP_RETURN_IF_ERROR(read_factor_list(fields, "short_factor", rope.short_factors));
+  return read_factor_list(fields, "long_factor", rope.long_factors);
 }
 
 /// The dictionary in use. rope_scaling wins where both are there, as in transformers 5.
@@ -112,13 +131,14 @@ Expected<RopeConfig> read_rope(const JsonFields& config, int64_t max_position) {
   LOCKSTEP_RETURN_IF_ERROR(read_into(*dictionary, "rope_theta", rope.theta));
   LOCKSTEP_ASSIGN_OR_RETURN(rope.type, read_type(*dictionary));
   if (rope.type == RopeType::kDefault) return rope;
-  if (rope.type != RopeType::kLinear) {
-    LOCKSTEP_RETURN_IF_ERROR(read_original_length(config, rope));
+  if (rope.type != RopeType::kLinear && rope.type != RopeType::kDynamic) {
     LOCKSTEP_RETURN_IF_ERROR(read_original_length(*dictionary, rope));
+    LOCKSTEP_RETURN_IF_ERROR(read_original_length(config, rope));  // wins, as in transformers 5
   }
   LOCKSTEP_RETURN_IF_ERROR(read_factor(*dictionary, max_position, rope));
   if (rope.type == RopeType::kLlama3) LOCKSTEP_RETURN_IF_ERROR(read_llama3(*dictionary, rope));
   if (rope.type == RopeType::kYarn) LOCKSTEP_RETURN_IF_ERROR(read_yarn(*dictionary, rope));
+  if (rope.type == RopeType::kLongRope) LOCKSTEP_RETURN_IF_ERROR(read_longrope(*dictionary, rope));
   return rope;
 }
 

@@ -29,10 +29,7 @@ bool takes_int8(const loader::DecoderWeights& weights) {
 }  // namespace
 
 Model::Model(const loader::ModelConfig& config, loader::DecoderWeights weights)
-    : config_(config),
-      weights_(std::move(weights)),
-      rope_(make_rope(config.rope, config.head_dim, config.max_position)),
-      int8_activations_(takes_int8(weights_)) {}
+    : config_(config), weights_(std::move(weights)), int8_activations_(takes_int8(weights_)) {}
 
 Expected<std::unique_ptr<Model>> Model::create(const ops::Context& ctx, const loader::Checkpoint& checkpoint,
                                                loader::WeightsMode mode, const loader::Progress& progress) {
@@ -64,10 +61,11 @@ loader::DecoderSpec decoder_spec(const loader::ModelConfig& config) {
 
 View<float> Model::forward(const ops::Context& ctx, const Batch& batch, Workspace& workspace) const {
   Pass pass = make_pass(ctx, config_, batch, workspace);
-  const View<const float> inverse(rope_.inverse_frequencies.data(),
-                                  {static_cast<int64_t>(rope_.inverse_frequencies.size())});
+  const Rope& rope = workspace.rope;
+  const View<const float> inverse(rope.inverse_frequencies.data(),
+                                  {static_cast<int64_t>(rope.inverse_frequencies.size())});
   ops::embed(ctx, weights_.embedding, batch.token_ids, pass.x);
-  ops::rope_table(ctx, batch.positions, inverse, rope_.scale, pass.cos, pass.sin);
+  ops::rope_table(ctx, batch.positions, inverse, rope.scale, pass.cos, pass.sin);
   for (int64_t i = 0; i < config_.num_layers; ++i) layer(pass, i);
   flag_non_finite(ctx, pass.x, batch.token_ok);
   return pass.x;

@@ -8,7 +8,6 @@
 #include "loader/load.h"
 #include "loader/weights.h"
 #include "model/blocks.h"
-#include "model/rope.h"
 #include "model/workspace.h"
 #include "ops/context.h"
 
@@ -41,7 +40,6 @@ class Model {
  private:
   loader::ModelConfig config_;
   loader::DecoderWeights weights_;
-  Rope rope_;
   bool int8_activations_;
 };
 

@@ -2,6 +2,7 @@
 #include "model/rope.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numbers>
 
@@ -88,6 +89,25 @@ double yarn_attention_factor(const RopeConfig& config) {
   return yarn_magnitude(config.factor, 1.0);
 }
 
+/// The base that NTK-aware scaling gives to a sequence of `length` tokens; the config's own up to `original`.
+double dynamic_base(const RopeConfig& config, int64_t dim, double original, double length) {
+  if (length <= original) return config.theta;
+  const double stretch = config.factor * length / original - (config.factor - 1.0);
+  const double exponent = static_cast<double>(dim) / static_cast<double>(dim - 2);
+  return std::min(config.theta * kernels::pow_ref(stretch, exponent), 1e300);  // finite, as pow_ref needs
+}
+
+void scale_longrope(const std::vector<float>& factors, const std::vector<float>& frequencies,
+                    std::vector<float>& inverse) {
+  for (size_t i = 0; i < inverse.size(); ++i) inverse[i] = 1.0f / (factors[i] * frequencies[i]);
+}
+
+double longrope_attention_factor(const RopeConfig& config, double original) {
+  if (config.attention_factor) return *config.attention_factor;
+  if (config.factor <= 1.0) return 1.0;
+  return std::sqrt(1.0 + natural_log(config.factor) / natural_log(original));
+}
+
 }  // namespace
 
 double natural_log(double x) {
@@ -107,14 +127,18 @@ double natural_log(double x) {
   return 2.0 * t * sum + exponent * std::numbers::ln2;
 }
 
-Rope make_rope(const RopeConfig& config, int64_t head_dim, int64_t max_position) {
-  const std::vector<float> frequencies = position_frequencies(config.theta, head_dim);
+Rope make_rope(const RopeConfig& config, int64_t head_dim, int64_t max_position, int64_t max_model_len) {
   const auto original =
       static_cast<double>(config.original_max_position > 0 ? config.original_max_position : max_position);
+  const auto length = static_cast<double>(max_model_len > 0 ? max_model_len : max_position);
+  const bool dynamic = config.type == RopeType::kDynamic;
+  const std::vector<float> frequencies =
+      position_frequencies(dynamic ? dynamic_base(config, head_dim, original, length) : config.theta, head_dim);
   Rope out;
   for (const float f : frequencies) out.inverse_frequencies.push_back(1.0f / f);
   switch (config.type) {
     case RopeType::kDefault:
+    case RopeType::kDynamic:
       break;
     case RopeType::kLinear:
       scale_linear(config, out.inverse_frequencies);
@@ -125,6 +149,11 @@ Rope make_rope(const RopeConfig& config, int64_t head_dim, int64_t max_position)
     case RopeType::kYarn:
       scale_yarn(config, head_dim, original, frequencies, out.inverse_frequencies);
       out.scale = static_cast<float>(yarn_attention_factor(config));
+      break;
+    case RopeType::kLongRope:
+      scale_longrope(length > original ? config.long_factors : config.short_factors, frequencies,
+                     out.inverse_frequencies);
+      out.scale = static_cast<float>(longrope_attention_factor(config, original));
       break;
   }
   const size_t factors = std::min(config.freq_factors.size(), out.inverse_frequencies.size());

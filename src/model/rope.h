@@ -15,8 +15,10 @@ struct Rope {
   float scale = 1.0f;                      ///< multiplies cos and sin (yarn's attention factor)
 };
 
-/// head_dim even; max_position is the model's context, used where the config gives no original length.
-Rope make_rope(const loader::RopeConfig& config, int64_t head_dim, int64_t max_position);
+/// head_dim even; max_position is the model's context, used where the config gives no original length. max_model_len
+/// is the context that is served (0: max_position): dynamic and longrope take the frequencies of a sequence of that
+/// length for all sequences.
+Rope make_rope(const loader::RopeConfig& config, int64_t head_dim, int64_t max_position, int64_t max_model_len = 0);
 
 /// Natural logarithm for finite x > 0, double precision; relative error of about 1e-15.
 double natural_log(double x);

@@ -44,6 +44,7 @@ Expected<Workspace> Workspace::create(const loader::ModelConfig& config, const W
     *extent.view = View<float>(at, {extent.rows, extent.columns});
     at += extent.floats();
   }
+  out.rope = make_rope(config.rope, config.head_dim, config.max_position, shape.max_model_len);
   if (shape.int8_activations) {
     const int64_t widest = std::max({config.hidden_size, config.intermediate_size, q});
     LOCKSTEP_ASSIGN_OR_RETURN(out.quantized, ops::QuantizedRows::create(tokens, widest));

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "loader/spec.h"
+#include "model/rope.h"
 #include "ops/attention.h"
 #include "ops/matmul.h"
 #include "tensor/buffer.h"
@@ -20,7 +21,7 @@ inline constexpr int64_t kMlpTokens = 1024;
 struct WorkspaceShape {
   int64_t max_tokens = 0;
   int64_t max_rows = 0;
-  int64_t max_model_len = 0;
+  int64_t max_model_len = 0;  ///< 0: the model's context
   int threads = 1;
   bool int8_activations = true;  ///< some matrix needs quantised rows
 };
@@ -42,6 +43,7 @@ class Workspace {
   View<float> projected;  ///< [max_tokens, hidden]
   View<float> gate_up;    ///< [min(max_tokens, kMlpTokens), 2 * intermediate]
   View<float> cos, sin;   ///< [max_tokens, head_dim / 2]
+  Rope rope;              ///< of the model at this max_model_len
   ops::QuantizedRows quantized;
   ops::AttentionScratch attention;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seed corpora of tests/fuzz: OUT/gguf, OUT/safetensors and OUT/config. Standard library only.
+"""Writes the seed corpora of tests/fuzz: OUT/NAME for each target NAME. Standard library only.
 
     python3 tests/tools/make_fuzz_seeds.py OUT
 """
@@ -10,7 +10,9 @@ import shutil
 import struct
 import sys
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "data" / "golden"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+GOLDEN = DATA / "golden"
+TARGETS = ("config", "gguf", "jinja", "safetensors", "tokenizer")
 F32, Q4_1, Q8_0, Q4_K = 0, 3, 8, 12
 BLOCK = {F32: (1, 4), Q4_1: (32, 20), Q8_0: (32, 34), Q4_K: (256, 144)}
 
@@ -74,7 +76,45 @@ def safetensors(entries, data, metadata=None):
     return struct.pack("<Q", len(head)) + head + data
 
 
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def tokenizer(model, text, **steps):
+    fields = {"version": "1.0", "added_tokens": [{"id": 3, "content": "<s>", "special": True}], **steps, "model": model}
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\0" + text.encode()
+
+
+def tokenizer_seeds():
+    bpe = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<s>": 3, "<0x0A>": 4, "\u2581": 5, "\u0120": 6},
+           "merges": [["a", "b"]], "byte_fallback": True, "unk_token": "<s>", "ignore_merges": True}
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["ab", -2.5], ["b", -3.0]]}
+    splits = [{"type": "Split", "pattern": {"Regex": "\\p{N}{1,3}|\\s+(?!\\S)"}, "behavior": "Isolated", "invert": False},
+              {"type": "Digits", "individual_digits": True},
+              {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
+    yield "bpe", tokenizer(bpe, "ab <s> 123\nba", normalizer={"type": "NFC"},
+                           pre_tokenizer={"type": "Sequence", "pretokenizers": splits}, decoder={"type": "ByteLevel"})
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
+    yield "metaspace", tokenizer(bpe, " ab  \u00e9", pre_tokenizer=metaspace, decoder=metaspace)
+    yield "unigram", tokenizer(unigram, "abba", normalizer={"type": "Sequence", "normalizers": [
+        {"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]})
+    for i, case in enumerate(lines(DATA / "tokenizer" / "cases.jsonl")):
+        data = json.dumps(case["tokenizer"], ensure_ascii=False, separators=(",", ":")).encode()
+        if len(data) < 8192:
+            yield f"case_{i}", data
+
+
+def jinja_seeds():
+    for path in sorted((DATA / "jinja_idioms").glob("*.jinja")):
+        yield path.stem, path.read_bytes()
+    for path in (DATA / "jinja_idioms" / "semantics.jsonl", GOLDEN / "jinja" / "cases.jsonl"):
+        for i, case in enumerate(lines(path)):
+            yield f"{path.stem}_{i}", case["template"].encode(errors="surrogatepass")
+
+
 def seeds():
+    yield from ((f"jinja/{name}", data) for name, data in jinja_seeds())
+    yield from ((f"tokenizer/{name}", data) for name, data in tokenizer_seeds())
     yield "gguf/llama", model("llama", Q4_1, more_tensors=[("rope_freqs.weight", [8], F32)])
     yield "gguf/qwen2", model("qwen2", Q8_0, version=2, more_tensors=[("blk.0.attn_q.bias", [32], F32)])
     yield "gguf/qwen3", model("qwen3", more_keys={
@@ -94,7 +134,7 @@ def seeds():
 
 def main():
     out = pathlib.Path(sys.argv[1])
-    for folder in ("gguf", "safetensors", "config"):
+    for folder in TARGETS:
         shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir(parents=True)
     for name, data in seeds():

@@ -52,7 +52,8 @@ Capabilities CpuBackend::capabilities() const {
   Capabilities out;
   out.block_sizes = cpu_detail::block_sizes();
   out.kv_dtypes = {DType::kBF16, DType::kF32};
-  out.max_model_len = config.max_position;
+  out.max_model_len = config.longest_context();
+  out.default_model_len = config.max_position;
   out.vocab_size = config.vocab_size;
   out.padded_vocab = cpu_detail::padded_vocab(config.vocab_size);
   out.hidden_size = config.hidden_size;

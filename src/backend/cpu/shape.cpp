@@ -47,7 +47,7 @@ Expected<StepShape> checked_shape(const loader::ModelConfig& config, const StepS
   LOCKSTEP_RETURN_IF_ERROR(
       check_range("max_num_batched_tokens", shape.max_num_batched_tokens, shape.max_num_seqs, kMaxTokens));
   LOCKSTEP_RETURN_IF_ERROR(check_range("max_step_width", shape.max_step_width, 1, step::kTokenWidth));
-  LOCKSTEP_RETURN_IF_ERROR(check_range("max_model_len", shape.max_model_len, 1, config.max_position));
+  LOCKSTEP_RETURN_IF_ERROR(check_range("max_model_len", shape.max_model_len, 1, config.longest_context()));
   LOCKSTEP_RETURN_IF_ERROR(check_block_and_dtype(shape.block_size, shape.kv_dtype));
   return shape;
 }
