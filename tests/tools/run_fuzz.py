@@ -36,9 +36,11 @@ def run(build, name, seconds, runs):
          str(corpus), str(build / "seeds" / name)], capture_output=True, text=True, errors="replace")
     wall = time.monotonic() - start
     executions = last(r"stat::number_of_executed_units:\s+(\d+)", done.stderr)
-    print(f"{name:12} {executions:>10} executions in {wall:5.0f} s, coverage {last(r'cov: (\d+)', done.stderr):>6}, "
-          f"corpus {last(r'corp: (\d+)', done.stderr):>5}, peak {last(r'peak_rss_mb:\s+(\d+)', done.stderr):>4} MB: "
-          f"{'ok' if done.returncode == 0 else 'FAILED'}", flush=True)
+    coverage, units = last(r"cov: (\d+)", done.stderr), last(r"corp: (\d+)", done.stderr)
+    peak = last(r"stat::peak_rss_mb:\s+(\d+)", done.stderr)
+    verdict = "ok" if done.returncode == 0 else "FAILED"
+    print(f"{name:12} {executions:>10} executions in {wall:5.0f} s, coverage {coverage:>6}, corpus {units:>5}, peak {peak:>4} MB: "
+          f"{verdict}", flush=True)
     if done.returncode != 0:
         print(done.stderr[-6000:], file=sys.stderr)
     return done.returncode == 0, int(executions) if executions.isdigit() else 0
@@ -46,7 +48,7 @@ def run(build, name, seconds, runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--runs", type=int, default=0, help="executions of each target instead of a time")
     parser.add_argument("--jobs", type=int, default=2)
