@@ -128,6 +128,10 @@ def seeds():
     yield "safetensors/odd", safetensors([("s", "U8", [], 0, 1), ("e", "I64", [0, 7], 1, 1), ("f", "F8_E4M3", [3], 1, 4)],
                                          bytes(4))
     yield "safetensors/none", safetensors([], b"")
+    small = {"model_type": "qwen3", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+             "num_attention_heads": 1, "head_dim": 4, "max_position_embeddings": 64, "original_max_position_embeddings": 16}
+    for scaling in ({"type": "dynamic", "factor": 2}, {"type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4.5]}):
+        yield f"config/{scaling['type']}", json.dumps({**small, "rope_scaling": scaling}).encode()
     for path in sorted(GOLDEN.glob("tiny-*/config*.json")):
         yield f"config/{path.parent.name}_{path.stem}", json.dumps(json.loads(path.read_text())).encode()
 
