@@ -25,13 +25,13 @@ struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
   double factor = 1.0;
-  int64_t original_max_position = 0;       ///< 0: max_position_embeddings
-  double low_freq_factor = 1.0;            ///< llama3
-  double high_freq_factor = 4.0;           ///< llama3
-  double beta_fast = 32.0;                 ///< yarn
-  double beta_slow = 1.0;                  ///< yarn
-  std::optional<double> attention_factor;  ///< absent: yarn 0.1 ln(factor) + 1 (with mscale/mscale_all_dim as
-                                           ///< transformers), longrope sqrt(1 + ln(factor) / ln(original))
+  int64_t original_max_position = 0;               ///< 0: max_position_embeddings
+  double low_freq_factor = 1.0;                    ///< llama3
+  double high_freq_factor = 4.0;                   ///< llama3
+  double beta_fast = 32.0;                         ///< yarn
+  double beta_slow = 1.0;                          ///< yarn
+  std::optional<double> attention_factor;          ///< absent: yarn 0.1 ln(factor) + 1 (with mscale/mscale_all_dim as
+                                                   ///< transformers), longrope sqrt(1 + ln(factor) / ln(original))
   double mscale = 0.0;                             ///< yarn; 0: absent
   double mscale_all_dim = 0.0;                     ///< yarn; 0: absent
   bool truncate = true;                            ///< yarn

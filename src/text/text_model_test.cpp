@@ -64,7 +64,7 @@ TEST(TextModel, ChatsAreNormalisedAndRendered) {  // cases 8, 9, 10, 18
   EXPECT_EQ(image.error().code(), StatusCode::kInvalidArgument);
 }
 
-// The least of five times: a loaded machine only adds to them. About 15 ms on one Zen 3 core.
+// The least of five times: a loaded machine only adds to them.
 TEST(TextModel, AHistoryOf100KilobytesTakesLessThan50Milliseconds) {
   std::ifstream file(fs::path(LOCKSTEP_SOURCE_DIR) / "tests/data/golden/smollm2/passage.txt");
   const std::string passage{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
