@@ -162,18 +162,21 @@ void values_of(const BlockLayout& layout, const Codes& codes, float* out) {
   }
 }
 
-/// Puts `bits` bits of the codes, from bit `first` on, into a plane.
-void store_plane(const uint8_t* code, int first, int bits, int64_t column, std::byte* plane) {
-  const uint32_t mask = ((1u << bits) - 1u) * 0x01010101u;
-  for (int row = 0; row < bits; ++row) {
+/// Puts kBits bits of the codes, from bit `first` on, into a plane.
+template <int kBits>
+void store_plane(const uint8_t* code, int first, int64_t column, std::byte* plane) {
+  constexpr uint32_t kMask = ((1u << kBits) - 1u) * 0x01010101u;
+  uint32_t words[8];
+  std::memcpy(words, code, sizeof words);
+  for (int row = 0; row < kBits; ++row) {
     uint32_t word = 0;
-    for (int t = 0; t < 8 / bits; ++t) {
-      uint32_t four;
-      std::memcpy(&four, code + 4 * (row + bits * t), 4);
-      word |= (four >> first & mask) << (bits * t);
-    }
+    for (int t = 0; t < 8 / kBits; ++t) word |= (words[row + kBits * t] >> first & kMask) << (kBits * t);
     std::memcpy(plane + (row * kPanelColumns + column) * 4, &word, 4);
   }
+}
+void store_plane(const uint8_t* code, int first, int bits, int64_t column, std::byte* plane) {
+  if (bits == 4) return store_plane<4>(code, first, column, plane);
+  return bits == 2 ? store_plane<2>(code, first, column, plane) : store_plane<1>(code, first, column, plane);
 }
 void load_plane(const std::byte* plane, int first, int bits, int64_t column, uint8_t* code) {
   for (int i = 0; i < kGroup; ++i) {
