@@ -37,6 +37,7 @@ struct Q4Ops {
   static constexpr int64_t kGroupBytes = kHasMin ? kQ4_1GroupBytes : kQ4_0GroupBytes;
   static constexpr int64_t kScales = kGroup * kPanelColumns / 2;
   static constexpr int kStreamRows = 6;
+  static constexpr int kAskingRows = 2;
   static constexpr int kBlockRows = 6;
 
   struct alignas(64) Group {
@@ -98,6 +99,7 @@ struct Q4Ops {
       for (int r = 0; r < kRows; ++r) sums[r] = _mm256_load_ps(acc + r * 16 + half * kHalf);
       for (int64_t g = 0; g < groups; ++g) {
         const std::byte* from = group + g * kGroupBytes;
+        if constexpr (kRows >= kAskingRows) ask_ahead<kGroupBytes / 2>(group + (half * groups + g) * (kGroupBytes / 2));
         __m256i w[8];
         unpack_half(from, half, w);
         const __m256 d = load_scales(from + kScales + half * 16);
@@ -139,6 +141,7 @@ struct Q8Ops {
   static constexpr int64_t kGroupBytes = kQ8GroupBytes;
   static constexpr int64_t kScales = kGroup * kPanelColumns;
   static constexpr int kStreamRows = 4;
+  static constexpr int kAskingRows = 2;
   static constexpr int kBlockRows = 4;
 
   struct alignas(64) Group {
@@ -193,6 +196,7 @@ struct Q8Ops {
       __m256i dot[kRows][2];
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) dot[r][0] = dot[r][1] = _mm256_setzero_si256();
+      if constexpr (kRows >= kAskingRows) ask_ahead<kGroupBytes>(group);
       for (int j = 0; j < 8; ++j) {
         const __m256i w0 = load_bytes(group + j * 64);
         const __m256i w1 = load_bytes(group + j * 64 + 32);

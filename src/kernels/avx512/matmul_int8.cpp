@@ -13,6 +13,7 @@ template <bool kHasMin>
 struct Q4Ops {
   static constexpr int64_t kGroupBytes = kHasMin ? kQ4_1GroupBytes : kQ4_0GroupBytes;
   static constexpr int kStreamRows = 8;
+  static constexpr int kAskingRows = kStreamRows + 1;
   static constexpr int kBlockRows = 12;
 
   struct alignas(64) Group {
@@ -86,6 +87,7 @@ struct Q4Ops {
 struct Q8Ops {
   static constexpr int64_t kGroupBytes = kQ8GroupBytes;
   static constexpr int kStreamRows = 8;
+  static constexpr int kAskingRows = kStreamRows + 1;
   static constexpr int kBlockRows = 12;
 
   struct alignas(64) Group {

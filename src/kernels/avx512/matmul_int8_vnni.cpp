@@ -19,6 +19,7 @@ struct VnniOps {
   static constexpr int64_t kScales = kIsQ8 ? kQ8Scales : kQ4Scales;
   static constexpr int32_t kOffset = kIsQ8 ? 128 : (kHasMin ? 0 : 8);
   static constexpr int kStreamRows = 8;
+  static constexpr int kAskingRows = kStreamRows + 1;
   static constexpr int kBlockRows = 12;
 
   struct alignas(64) Group {

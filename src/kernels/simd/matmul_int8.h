@@ -2,6 +2,7 @@
 // Driver of the matmuls with int8 activations. An instruction set's Ops has the tiles:
 //   Ops::kGroupBytes                       bytes of a packed group
 //   Ops::kStreamRows, Ops::kBlockRows      largest kRows of the two tiles
+//   Ops::kAskingRows                       stream tiles of so many rows and more prefetch by themselves
 //   Ops::stream<kRows>(x, group, groups, acc)   few rows: weights decoded from the packed panel as they stream by
 //   Ops::Group, Ops::unpack(group, *out)   a group decoded for the many-row tile, kept in L1
 //   Ops::Rows, Ops::prepare(x, rows, groups, *rows_out)   rows made ready for it
@@ -47,6 +48,15 @@ LOCKSTEP_INLINE int32_t word_at(const void* p, int64_t index) {
 }
 
 constexpr int64_t kIntPrefetchBytes = 4096;
+/// Asks for kBytes of the weights that come kIntPrefetchBytes later. Tiles that calculate long enough do it group by
+/// group (Ops::kAskingRows rows and more): a burst would fill the line buffers and stop their own loads.
+template <int64_t kBytes>
+LOCKSTEP_INLINE void ask_ahead(const std::byte* from) {
+#pragma GCC unroll 16
+  for (int64_t byte = 0; byte < kBytes; byte += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(from + kIntPrefetchBytes + byte), _MM_HINT_T0);
+  }
+}
 
 template <class Ops, int kRows>
 void stream_int8(const MatmulArgs& a, int64_t row) {
@@ -58,8 +68,10 @@ void stream_int8(const MatmulArgs& a, int64_t row) {
     for (int64_t g = 0; g < groups; g += kStreamGroups) {
       const int64_t count = groups - g < kStreamGroups ? groups - g : kStreamGroups;
       const std::byte* from = panel + g * Ops::kGroupBytes;
-      for (int64_t byte = 0; byte < count * Ops::kGroupBytes; byte += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(from + kIntPrefetchBytes + byte), _MM_HINT_T0);
+      if constexpr (kRows < Ops::kAskingRows) {
+        for (int64_t byte = 0; byte < count * Ops::kGroupBytes; byte += 64) {
+          _mm_prefetch(reinterpret_cast<const char*>(from + kIntPrefetchBytes + byte), _MM_HINT_T0);
+        }
       }
       Ops::template stream<kRows>(rows_at(a, row, g), from, count, acc);
     }
