@@ -16,6 +16,12 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--weights", flags.weights, "native (as stored), or dequantised to bf16 or f32")
       ->check(CLI::IsMember({"native", "bf16", "f32"}))
       ->capture_default_str();
+  command
+      .add_option("--quantization", flags.quantization,
+                  "how to quantise weights while loading: w8a16 (8 bits a weight, 16-bit activations), w8a8 or w4a8; "
+                  "none = leave them")
+      ->check(CLI::IsMember({"none", "w8a16", "w8a8", "w4a8"}))
+      ->capture_default_str();
   command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "type of the KV cache")
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();
@@ -75,16 +81,24 @@ Expected<std::shared_ptr<const files::Checkpoint>> open_checkpoint(const EngineF
   return files::Checkpoint::open(flags.model);
 }
 
-loader::WeightsMode weights_mode(const EngineFlags& flags) {
+Expected<loader::WeightsMode> weights_mode(const EngineFlags& flags) {
+  if (flags.quantization != "none") {
+    if (flags.weights != "native") {
+      return invalid_argument("--quantization {} needs --weights native, not {}: both say what weights become",
+                              flags.quantization, flags.weights);
+    }
+    if (flags.quantization == "w8a16") return loader::WeightsMode::kW8A16;
+    return flags.quantization == "w8a8" ? loader::WeightsMode::kW8A8 : loader::WeightsMode::kW4A8;
+  }
   if (flags.weights == "f32") return loader::WeightsMode::kF32;
   return flags.weights == "bf16" ? loader::WeightsMode::kBF16 : loader::WeightsMode::kNative;
 }
 
 namespace {
 
-backend::CpuBackendOptions backend_options(const EngineFlags& flags, std::string isa) {
+Expected<backend::CpuBackendOptions> backend_options(const EngineFlags& flags, std::string isa) {
   backend::CpuBackendOptions options;
-  options.weights = weights_mode(flags);
+  LOCKSTEP_ASSIGN_OR_RETURN(options.weights, weights_mode(flags));
   options.threads = flags.threads;
   options.attention = flags.attention;
   options.isa = std::move(isa);
@@ -96,8 +110,8 @@ backend::CpuBackendOptions backend_options(const EngineFlags& flags, std::string
 Expected<std::unique_ptr<backend::CpuBackend>> load_backend(
     const EngineFlags& flags, const std::shared_ptr<const files::Checkpoint>& checkpoint) {
   const char* isa = std::getenv("LOCKSTEP_ISA");
+  LOCKSTEP_ASSIGN_OR_RETURN(backend::CpuBackendOptions options, backend_options(flags, isa == nullptr ? "" : isa));
   ProgressBar bar("loading " + checkpoint->path(), 1e6, "MB");
-  backend::CpuBackendOptions options = backend_options(flags, isa == nullptr ? "" : isa);
   options.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
   LOCKSTEP_ASSIGN_OR_RETURN(auto loaded, backend::CpuBackend::load(checkpoint, options));
   bar.finish();
@@ -107,7 +121,8 @@ Expected<std::unique_ptr<backend::CpuBackend>> load_backend(
 
 Expected<std::unique_ptr<backend::CpuBackend>> load_backend_quietly(
     const EngineFlags& flags, const std::shared_ptr<const files::Checkpoint>& checkpoint, const std::string& isa) {
-  return backend::CpuBackend::load(checkpoint, backend_options(flags, isa));
+  LOCKSTEP_ASSIGN_OR_RETURN(const backend::CpuBackendOptions options, backend_options(flags, isa));
+  return backend::CpuBackend::load(checkpoint, options);
 }
 
 std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint) {

@@ -21,6 +21,7 @@ struct EngineFlags {
   std::string model;                                          ///< directory or .gguf file
   std::string tokenizer;                                      ///< directory or .gguf file; "" = the model's own
   std::string weights = "native";                             ///< native, bf16, f32
+  std::string quantization = "none";                          ///< none, w8a16, w8a8, w4a8
   std::string kv_cache_dtype = "bf16";                        ///< bf16, f32
   int threads = 0;                                            ///< 0: all cores granted to the process
   backend::Attention attention = backend::Attention::kPaged;  ///< `bench` alone offers another
@@ -50,7 +51,7 @@ Expected<std::unique_ptr<engine::Engine>> load_engine(const EngineFlags& flags,
 std::vector<int32_t> end_tokens(const files::Checkpoint& checkpoint);
 /// The DType of --kv-cache-dtype.
 DType kv_dtype(const EngineFlags& flags);
-/// The mode of --weights.
-loader::WeightsMode weights_mode(const EngineFlags& flags);
+/// The mode of --weights and --quantization; kInvalidArgument where they contradict each other.
+Expected<loader::WeightsMode> weights_mode(const EngineFlags& flags);
 
 }  // namespace lockstep::cli

@@ -74,7 +74,8 @@ void print_tensors(const files::Checkpoint& checkpoint) {
   }
 }
 
-Status print_memory(const EngineFlags& flags, const files::ModelConfig& config) {
+/// `checkpoint` may be nullptr: then the config says what the weights take.
+Status print_memory(const EngineFlags& flags, const files::ModelConfig& config, const files::Checkpoint* checkpoint) {
   backend::StepShape shape;
   shape.max_num_seqs = flags.engine.max_num_seqs;
   shape.max_num_batched_tokens = flags.engine.max_num_batched_tokens;
@@ -83,8 +84,11 @@ Status print_memory(const EngineFlags& flags, const files::ModelConfig& config) 
   shape.block_size = flags.engine.block_size;
   shape.kv_dtype = kv_dtype(flags);
   const int threads = flags.threads > 0 ? flags.threads : cpu::available_cores();
+  LOCKSTEP_ASSIGN_OR_RETURN(const loader::WeightsMode mode, weights_mode(flags));
   LOCKSTEP_ASSIGN_OR_RETURN(const backend::MemoryReport plan,
-                            backend::CpuBackend::plan(config, weights_mode(flags), shape, threads));
+                            checkpoint == nullptr ? backend::CpuBackend::plan(config, mode, shape, threads)
+                                                  : backend::CpuBackend::plan(*checkpoint, mode, shape, threads));
+  fmt::print("weights        {} packed ({})\n", size_text(plan.weight_bytes), loader::to_string(mode));
   const int64_t token_bytes = config.kv_elements_per_token() * dtype_info(shape.kv_dtype).block_bytes;
   fmt::print("KV             {} per token ({}), {} for {} requests of {} tokens\n", size_text(token_bytes),
              to_string(shape.kv_dtype), size_text(plan.kv_bytes), shape.max_num_seqs, shape.max_model_len);
@@ -113,18 +117,19 @@ bool has_only_config(const std::filesystem::path& path) {
 Status inspect(const EngineFlags& flags) {
   fmt::print("model          {}\n", flags.model);
   files::ModelConfig config;
+  std::shared_ptr<const files::Checkpoint> checkpoint;
   if (has_only_config(flags.model)) {
     LOCKSTEP_ASSIGN_OR_RETURN(config, files::load_model_config(std::filesystem::path(flags.model) / "config.json"));
     print_config(config);
     fmt::print("tensors        none: only config.json is there\n");
   } else {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags));
+    LOCKSTEP_ASSIGN_OR_RETURN(checkpoint, open_checkpoint(flags));
     config = checkpoint->config();
     config.eos_token_ids = end_tokens(*checkpoint);
     print_config(config);
     print_tensors(*checkpoint);
   }
-  LOCKSTEP_RETURN_IF_ERROR(print_memory(flags, config));
+  LOCKSTEP_RETURN_IF_ERROR(print_memory(flags, config, checkpoint.get()));
   return print_machine();
 }
 

@@ -29,6 +29,9 @@ SourceType source_of(WeightFormat format) {
       return SourceType::kQ4_0;
     case WeightFormat::kQ4_1:
       return SourceType::kQ4_1;
+    case WeightFormat::kW8A16:
+    case WeightFormat::kW8A8:
+      return SourceType::kF32;
     default:
       return static_cast<SourceType>(static_cast<int>(SourceType::kQ5_0) + static_cast<int>(format) -
                                      static_cast<int>(WeightFormat::kQ5_0));
@@ -85,22 +88,31 @@ MatmulCase::MatmulCase(WeightFormat format_in, int64_t m_in, int64_t n_in, int64
   const SourceType source = source_of(format);
   const int64_t block = source_block_elements(source);
   const int64_t padded = (k + block - 1) / block * block;
+  const Activations kind = activations_of(format);
   const std::vector<std::byte> rows = source_rows(source, n, padded, values);
   pack_matrix(format, source, rows.data(), source_row_bytes(source, padded), n, padded, weights.data());
   x = values.floats(m * k, -2.0f, 2.0f);
-  const auto groups = static_cast<size_t>(m * num_groups(k));
-  xq.resize(groups * kGroup);
-  x_scale.resize(groups);
-  x_sum.resize(groups);
+  const bool per_row = kind == Activations::kInt16;
+  xq_stride = kind == Activations::kInt8G32 ? num_groups(k) * kGroup : num_channel_groups(k) * kChannelGroup;
+  group_stride = per_row ? 1 : (kind == Activations::kInt8G64 ? num_channel_groups(k) : num_groups(k));
+  xq.resize(static_cast<size_t>(per_row ? 0 : m * xq_stride));
+  xq16.resize(static_cast<size_t>(per_row ? m * xq_stride : 0));
+  x_scale.resize(static_cast<size_t>(m * group_stride));
+  x_sum.resize(x_scale.size());
   for (int64_t row = 0; row < m; ++row) {
-    const int64_t at = row * num_groups(k);
-    ref_table().quantize_g32(x.data() + row * k, k, xq.data() + at * kGroup, x_scale.data() + at, x_sum.data() + at);
+    const float* from = x.data() + row * k;
+    const int64_t at = row * group_stride;
+    if (per_row) {
+      ref_table().quantize_row16(from, k, xq16.data() + row * xq_stride, x_scale.data() + at);
+      continue;
+    }
+    const auto quantize = kind == Activations::kInt8G64 ? ref_table().quantize_g64 : ref_table().quantize_g32;
+    quantize(from, k, xq.data() + row * xq_stride, x_scale.data() + at, x_sum.data() + at);
   }
 }
 
 std::vector<float> MatmulCase::run(MatmulFn function) const {
   std::vector<float> out(static_cast<size_t>(m * out_stride()), kCanary);
-  const int64_t groups = num_groups(k);
   function({.weights = weights.data(),
             .n = n,
             .k = k,
@@ -108,10 +120,11 @@ std::vector<float> MatmulCase::run(MatmulFn function) const {
             .x = x.data(),
             .x_stride = k,
             .xq = xq.data(),
-            .xq_stride = groups * kGroup,
+            .xq16 = xq16.data(),
+            .xq_stride = xq_stride,
             .x_scale = x_scale.data(),
             .x_sum = x_sum.data(),
-            .group_stride = groups,
+            .group_stride = group_stride,
             .out = out.data(),
             .out_stride = out_stride()});
   return out;

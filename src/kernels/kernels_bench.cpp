@@ -60,7 +60,6 @@ void bench_matmul(benchmark::State& state, const KernelTable* table, WeightForma
   std::byte* base = weights.data() + (64 - reinterpret_cast<uintptr_t>(weights.data()) % 64);
   for (int64_t i = 0; i < copies; ++i) std::copy(one.weights.begin(), one.weights.end(), base + i * bytes);
   std::vector<float> out(static_cast<size_t>(shape.m * shape.n));
-  const int64_t groups = num_groups(shape.k);
   const int64_t row_block = std::min<int64_t>(shape.m, 192);
   const int64_t column_block = shape.m <= 16 ? 64 : 256;
   const int64_t row_pieces = (shape.m + row_block - 1) / row_block;
@@ -79,11 +78,12 @@ void bench_matmul(benchmark::State& state, const KernelTable* table, WeightForma
            .m = std::min(row_block, shape.m - row),
            .x = one.x.data() + row * shape.k,
            .x_stride = shape.k,
-           .xq = one.xq.data() + row * groups * kGroup,
-           .xq_stride = groups * kGroup,
-           .x_scale = one.x_scale.data() + row * groups,
-           .x_sum = one.x_sum.data() + row * groups,
-           .group_stride = groups,
+           .xq = one.xq.data() + (one.xq.empty() ? 0 : row * one.xq_stride),
+           .xq16 = one.xq16.data() + (one.xq16.empty() ? 0 : row * one.xq_stride),
+           .xq_stride = one.xq_stride,
+           .x_scale = one.x_scale.data() + row * one.group_stride,
+           .x_sum = one.x_sum.data() + row * one.group_stride,
+           .group_stride = one.group_stride,
            .out = out.data() + row * shape.n + column,
            .out_stride = shape.n});
     });

@@ -20,7 +20,7 @@ std::vector<WeightFormat> all_formats() {
 }
 std::vector<WeightFormat> integer_formats() {
   std::vector<WeightFormat> out = all_formats();
-  std::erase_if(out, [](WeightFormat format) { return !has_int8_activations(format); });
+  std::erase_if(out, [](WeightFormat format) { return activations_of(format) != Activations::kInt8G32; });
   return out;
 }
 
@@ -97,6 +97,35 @@ TEST_P(MatmulTest, ExtremeIntegersOfStoredBlocksAreExact) {
   }
 }
 
+TEST_P(MatmulTest, ExtremeChannelWeightsAreExact) {
+  // Largest magnitudes on both sides, and more elements of k than an int32 holds the products of.
+  for (const WeightFormat format : {WeightFormat::kW8A16, WeightFormat::kW8A8}) {
+    for (const int64_t k : {64, 8192, 8193, 16500}) {
+      for (const int64_t m : {1, 13}) {
+        for (const int sign : {1, -1}) {
+          MatmulCase test(format, m, 17, k, 5);
+          for (auto& q : test.xq16) q = static_cast<int16_t>(sign * 2047);
+          for (auto& q : test.xq) q = static_cast<int8_t>(sign * 127);
+          for (auto& sum : test.x_sum) sum = sign * 127 * kChannelGroup;
+          for (int64_t row = 0; row < m && !test.xq.empty(); ++row) {  // zeros past k, as the quantiser leaves them
+            for (int64_t i = k; i < test.xq_stride; ++i) test.xq[static_cast<size_t>(row * test.xq_stride + i)] = 0;
+            const int64_t last = (row + 1) * test.group_stride - 1;
+            test.x_sum[static_cast<size_t>(last)] -= static_cast<int32_t>(sign * 127 * (test.xq_stride - k));
+          }
+          for (const int fill : {0x80, 0x7f}) {
+            for (int64_t column = 0; column < 17; ++column) {
+              std::byte* panel = test.weights.data() + column / kPanelColumns * channel_panel_bytes(k);
+              for (int64_t i = 0; i < k; ++i)
+                panel[(i / 4 * kPanelColumns + column % kPanelColumns) * 4 + i % 4] = std::byte(fill);
+            }
+            expect_same(test, *GetParam());
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(MatmulTest, DenormalsInfinitiesAndNaNs) {
   for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
     for (const int64_t m : {2, 9}) {
@@ -150,6 +179,30 @@ TEST(MatmulReferenceTest, Int8IsCloseToDoublePrecisionOfDequantisedValues) {
         }
         EXPECT_NEAR(static_cast<double>(out[static_cast<size_t>(row * test.out_stride() + column)]), expected,
                     1e-5 * magnitude);
+      }
+    }
+  }
+}
+
+TEST(MatmulReferenceTest, ChannelFormatsAreCloseToDoublePrecision) {
+  for (const WeightFormat format : {WeightFormat::kW8A16, WeightFormat::kW8A8}) {
+    for (const int64_t k : {112, 9000}) {
+      const MatmulCase test(format, 2, 20, k, 9);
+      const std::vector<float> out = test.run(ref_table().matmul[static_cast<int>(format)]);
+      std::vector<float> w(static_cast<size_t>(k));
+      for (int64_t column = 0; column < test.n; ++column) {
+        unpack_row(format, test.weights.data(), k, column, w.data());
+        for (int64_t row = 0; row < test.m; ++row) {
+          double expected = 0, bound = 0;
+          for (int64_t i = 0; i < k; ++i) {
+            const double x = static_cast<double>(test.x[static_cast<size_t>(row * k + i)]);
+            expected += x * static_cast<double>(w[static_cast<size_t>(i)]);
+            bound += std::abs(static_cast<double>(w[static_cast<size_t>(i)]));
+          }
+          // An activation is off by half a step at most: 2/2047/2 or 2/127/2.
+          bound *= format == WeightFormat::kW8A16 ? 1.01 / 2047 : 1.01 / 127;
+          EXPECT_NEAR(static_cast<double>(out[static_cast<size_t>(row * test.out_stride() + column)]), expected, bound);
+        }
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "kernels/block_layout.h"
 #include "kernels/pack_blocks.h"
+#include "kernels/pack_quantize.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -167,6 +168,10 @@ void unpack_group(WeightFormat format, const std::byte* group, int64_t column, f
 
 }  // namespace
 
+void dequantize_part(SourceType source, const std::byte* row, int64_t first, int64_t count, float* out) {
+  dequantize_group(source, row, first, count, out);
+}
+
 bool can_pack(WeightFormat format, SourceType source) {
   switch (format) {
     case WeightFormat::kF32:
@@ -178,7 +183,10 @@ bool can_pack(WeightFormat format, SourceType source) {
     case WeightFormat::kQ4_0:
       return source == SourceType::kQ4_0;
     case WeightFormat::kQ4_1:
-      return source == SourceType::kQ4_1;
+      return source == SourceType::kQ4_1 || !is_block_type(source);
+    case WeightFormat::kW8A16:
+    case WeightFormat::kW8A8:
+      return true;
     default:
       return has_block_layout(source) && block_format(source) == format;
   }
@@ -203,7 +211,13 @@ void pack_panel(WeightFormat format, SourceType source, const std::byte* const* 
     case WeightFormat::kQ4_0:
       return pack_q4_panel(rows, count, k, 1, out);
     case WeightFormat::kQ4_1:
-      return pack_q4_panel(rows, count, k, 2, out);
+      if (source == SourceType::kQ4_1) return pack_q4_panel(rows, count, k, 2, out);
+      std::memset(out, 0, static_cast<size_t>(panel_bytes(format, k)));
+      return quantize_q4_1_panel(source, rows, count, k, out);
+    case WeightFormat::kW8A16:
+    case WeightFormat::kW8A8:
+      std::memset(out, 0, static_cast<size_t>(panel_bytes(format, k)));
+      return quantize_channel_panel(source, rows, count, k, out);
     default:
       return pack_block_panel(source, rows, count, k, out);
   }
@@ -240,6 +254,9 @@ void unpack_row(WeightFormat format, const std::byte* packed, int64_t k, int64_t
       for (int64_t i = 0; i < k; ++i)
         out[i] = bf16_to_f32(load<uint16_t>(panel, (i / 2 * kPanelColumns + column) * 2 + i % 2));
       return;
+    case WeightFormat::kW8A16:
+    case WeightFormat::kW8A8:
+      return unpack_channel_row(panel, k, column, out);
     default:
       break;
   }

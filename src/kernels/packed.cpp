@@ -38,14 +38,30 @@ std::string_view to_string(WeightFormat format) {
       return "iq4_nl";
     case WeightFormat::kIQ4_XS:
       return "iq4_xs";
+    case WeightFormat::kW8A16:
+      return "w8a16";
+    case WeightFormat::kW8A8:
+      return "w8a8";
   }
   return "unknown";
 }
 
-bool has_int8_activations(WeightFormat format) {
-  return format == WeightFormat::kQ8G32 || format == WeightFormat::kQ4_0 || format == WeightFormat::kQ4_1 ||
-         has_block_layout(format);
+Activations activations_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32:
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return Activations::kF32;
+    case WeightFormat::kW8A16:
+      return Activations::kInt16;
+    case WeightFormat::kW8A8:
+      return Activations::kInt8G64;
+    default:
+      return Activations::kInt8G32;
+  }
 }
+
+bool has_int8_activations(WeightFormat format) { return activations_of(format) != Activations::kF32; }
 
 int64_t panel_bytes(WeightFormat format, int64_t k) {
   switch (format) {
@@ -61,6 +77,9 @@ int64_t panel_bytes(WeightFormat format, int64_t k) {
       return num_groups(k) * kQ4_0GroupBytes;
     case WeightFormat::kQ4_1:
       return num_groups(k) * kQ4_1GroupBytes;
+    case WeightFormat::kW8A16:
+    case WeightFormat::kW8A8:
+      return channel_panel_bytes(k);
     default:
       break;
   }

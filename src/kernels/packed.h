@@ -10,7 +10,10 @@
 namespace lockstep::kernels {
 
 inline constexpr int64_t kPanelColumns = 16;
-inline constexpr int64_t kGroup = 32;  ///< elements of k that share a scale in the grouped formats
+inline constexpr int64_t kGroup = 32;         ///< elements of k that share a scale in the grouped formats
+inline constexpr int64_t kChannelGroup = 64;  ///< activations that share a scale in w8a8
+inline constexpr int64_t kExactElements =
+    8192;  ///< elements of k that w8a16 sums in an int32: 128 * 2047 * 8192 < 2^31
 
 enum class WeightFormat : uint8_t {
   kF32,   ///< panel: f32 [k][16]
@@ -31,8 +34,19 @@ enum class WeightFormat : uint8_t {
   kQ6_K,
   kIQ4_NL,
   kIQ4_XS,
+  kW8A16,  ///< One scale per output channel. Panel: i8 [ceil(k/4)][16][4] (k = 4*j + i), then f32 scale [16]
+  kW8A8,   ///< The same panel; other activations
 };
-inline constexpr int kNumWeightFormats = 15;
+inline constexpr int kNumWeightFormats = 17;
+
+/// What a format's matmul takes as activations.
+enum class Activations : uint8_t {
+  kF32,      ///< as they are
+  kInt8G32,  ///< int8 per group of 32 (KernelTable::quantize_g32)
+  kInt8G64,  ///< int8 per group of 64 (quantize_g64)
+  kInt16,    ///< int16 per row (quantize_row16)
+};
+Activations activations_of(WeightFormat format);
 
 /// Bytes of a group of 32 x 16 weights with its scales.
 inline constexpr int64_t kQ8GroupBytes = kGroup * kPanelColumns + 2 * kPanelColumns;
@@ -40,11 +54,19 @@ inline constexpr int64_t kQ4_0GroupBytes = kGroup * kPanelColumns / 2 + 2 * kPan
 inline constexpr int64_t kQ4_1GroupBytes = kGroup * kPanelColumns / 2 + 4 * kPanelColumns;
 
 std::string_view to_string(WeightFormat format);  ///< "bf16", "w8g32", "q4_0", ...
-/// True for formats whose activations are quantised to int8 per group of 32.
+/// True for formats whose activations are quantised, to int8 or int16.
 bool has_int8_activations(WeightFormat format);
 /// Groups of 32 that k elements take; a short last group is padded with zeros.
 [[gnu::always_inline]] inline int64_t num_groups(int64_t k) { return (k + kGroup - 1) / kGroup; }
 [[gnu::always_inline]] inline int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
+/// The formats with one scale per output channel: quads of k, and the bytes of one for 16 columns.
+inline constexpr int64_t kQuadBytes = 4 * kPanelColumns;
+[[gnu::always_inline]] inline int64_t channel_quads(int64_t k) { return (k + 3) / 4; }
+[[gnu::always_inline]] inline int64_t channel_panel_bytes(int64_t k) {
+  return channel_quads(k) * kQuadBytes + 4 * kPanelColumns;
+}
+/// Groups of 64 that k activations take; a short last group is padded with zeros.
+[[gnu::always_inline]] inline int64_t num_channel_groups(int64_t k) { return (k + kChannelGroup - 1) / kChannelGroup; }
 /// Bytes of one panel of 16 columns. A multiple of 32.
 int64_t panel_bytes(WeightFormat format, int64_t k);
 inline int64_t packed_bytes(WeightFormat format, int64_t n, int64_t k) {

@@ -71,6 +71,13 @@ std::vector<float> run_elementwise(const KernelTable& table, std::vector<float> 
   keep(scale);
   out.insert(out.end(), q.begin(), q.end());
   out.insert(out.end(), sum.begin(), sum.end());
+  std::vector<int8_t> q64(static_cast<size_t>(num_channel_groups(n)) * kChannelGroup);
+  std::vector<int16_t> q16(q64.size());
+  table.quantize_g64(x.data(), n, q64.data(), scale.data(), sum.data());
+  out.insert(out.end(), q64.begin(), q64.end());
+  table.quantize_row16(x.data(), n, q16.data(), scale.data() + scale.size() - 1);
+  out.insert(out.end(), q16.begin(), q16.end());
+  keep(scale);
   return out;
 }
 

@@ -14,9 +14,11 @@ const KernelTable& avx512_simde_table(bool vnni) {
     if (with_vnni) {
       avx512_simde::add_int8_matmul_vnni(&table);
       avx512_simde::add_block_matmul_vnni(&table);
+      avx512_simde::add_channel_matmul_vnni(&table);
     } else {
       avx512_simde::add_int8_matmul(&table);
       avx512_simde::add_block_matmul(&table);
+      avx512_simde::add_channel_matmul(&table);
     }
     avx512_simde::add_attention(&table);
     avx512_simde::add_elementwise(&table);

@@ -27,6 +27,8 @@ inline constexpr int64_t kSegmentPositions = 512;
 inline constexpr int64_t kSegmentTiles = kSegmentPositions / kTileSlots;
 /// Bits of 2^-120: quantize_g32 takes a group with a smaller largest magnitude as zeros.
 inline constexpr uint32_t kQuantizeZeroBits = 0x03800000u;
+/// Bits of 2^-116: the same for quantize_row16.
+inline constexpr uint32_t kQuantize16ZeroBits = 0x05800000u;
 /// Query rows a call to attend_segment may have.
 inline constexpr int64_t kMaxQueryRows = 16;
 
@@ -38,10 +40,12 @@ struct MatmulArgs {
   int64_t m;         ///< rows, >= 1
   const float* x;    ///< [m][k] for formats with f32 activations
   int64_t x_stride;  ///< elements between rows of x
-  const int8_t* xq;  ///< [m][num_groups(k)*32] for int8 activations; zero past k
-  int64_t xq_stride;
-  const float* x_scale;  ///< [m][num_groups(k)]
-  const int32_t* x_sum;  ///< [m][num_groups(k)] sums of xq over the group
+  const int8_t*
+      xq;  ///< [m][groups*G] for int8 activations, in groups of G = 32 (kInt8G32) or 64 (kInt8G64); zero past k
+  const int16_t* xq16;   ///< [m][num_channel_groups(k)*64] for int16 activations, as quantize_row16 writes them
+  int64_t xq_stride;     ///< elements between rows of xq or xq16
+  const float* x_scale;  ///< [m][groups]; int16: [m][1]
+  const int32_t* x_sum;  ///< [m][groups] sums of xq over the group; int16: not used
   int64_t group_stride;  ///< elements between rows of x_scale and x_sum
   float* out;            ///< [m][n]
   int64_t out_stride;
@@ -51,6 +55,9 @@ struct MatmulArgs {
 /// x_scale * d, acc), and for Q4_1 then acc = fma(x_scale * float(x_sum), m, acc). Other stored blocks
 /// (block_layout.h): the same per sub-block, ascending, with the sub-block's own d and m and the sum of its 16 or 32
 /// activations.
+/// kW8A8: for groups of 64 ascending, acc = fma(float(isum), x_scale, acc); out = acc * scale of the column.
+/// kW8A16: for blocks of kExactElements of k ascending, acc = acc + float(exact int32 sum of the block); out = acc *
+/// (x_scale * scale of the column).
 using MatmulFn = void (*)(const MatmulArgs&);
 
 /// Query rows of one kv head against one segment of positions.
@@ -105,6 +112,14 @@ struct KernelTable {
   /// amax/127; q = round-to-nearest-even(x * (127/amax)) ; amax < 2^-120 (0 included: 127/amax must stay finite) ->
   /// scale 0, q 0; sums per group. Returns false (and writes zeros for the group) on NaN or infinity.
   bool (*quantize_g32)(const float* x, int64_t k, int8_t* q, float* scale, int32_t* sum);
+
+  /// The same per group of 64.
+  bool (*quantize_g64)(const float* x, int64_t k, int8_t* q, float* scale, int32_t* sum);
+  /// Row of k floats -> int16 (padded with zeros to a multiple of 64), one scale: amax/2047; q =
+  /// round-to-nearest-even(x
+  /// * (2047/amax)); amax < 2^-116 -> scale 0, q 0. Each four lie in the order 0, 2, 1, 3. Returns false (and writes
+  /// zeros) on NaN or infinity.
+  bool (*quantize_row16)(const float* x, int64_t k, int16_t* q, float* scale);
 
   // Attention, indexed by KvDType.
   AttendFn attend_segment[2];

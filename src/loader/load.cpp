@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/half.h"
+#include "base/log.h"
+#include "loader/format.h"
 
 namespace lockstep::loader {
 namespace {
@@ -18,12 +20,6 @@ using kernels::WeightFormat;
 
 /// Rows packed at a time: bounds the table of row addresses and paces the progress bar. A multiple of 16.
 constexpr int64_t kRowsAtATime = 8192;
-
-WeightFormat format_of(DType stored, WeightsMode mode) {
-  if (mode == WeightsMode::kF32) return WeightFormat::kF32;
-  if (mode == WeightsMode::kBF16) return WeightFormat::kBF16;
-  return *ops::native_format(stored);
-}
 
 /// Where row `row` of the Hugging Face layout lies in the tensor (files/checkpoint.h: interleaved_heads).
 int64_t stored_row(const TensorInfo& tensor, int64_t row) {
@@ -105,8 +101,8 @@ class DecoderLoader {
     Projection out;
     out.k = tensors.front()->shape[1];
     for (size_t begin = 0, end = 0; begin < tensors.size(); begin = end) {
-      const WeightFormat format = format_of(tensors[begin]->dtype, mode_);
-      while (end < tensors.size() && format_of(tensors[end]->dtype, mode_) == format) ++end;
+      const WeightFormat format = format_of(tensors[begin]->dtype, mode_, Role::kLayer);
+      while (end < tensors.size() && format_of(tensors[end]->dtype, mode_, Role::kLayer) == format) ++end;
       LOCKSTEP_ASSIGN_OR_RETURN(ops::Matrix stacked, stack({tensors.data() + begin, end - begin}, format));
       const int64_t rows = stacked.n();
       out.parts.push_back({std::move(stacked), out.n});
@@ -122,7 +118,7 @@ class DecoderLoader {
 
   Expected<ops::Matrix> matrix(const std::string& name) {
     const TensorInfo* tensor = checkpoint_.find(name);
-    return stack({&tensor, 1}, format_of(tensor->dtype, mode_));
+    return stack({&tensor, 1}, format_of(tensor->dtype, mode_, Role::kVocabulary));
   }
 
   Expected<ops::Matrix> stack(std::span<const TensorInfo* const> tensors, WeightFormat format) {
@@ -200,30 +196,12 @@ int64_t DecoderWeights::bytes() const {
 Expected<DecoderWeights> load_decoder(const ops::Context& ctx, const Checkpoint& checkpoint, const DecoderSpec& spec,
                                       WeightsMode mode, const Progress& progress) {
   LOCKSTEP_RETURN_IF_ERROR(check_tensors(checkpoint, spec));
-  return DecoderLoader(ctx, checkpoint, spec, mode, progress).run();
-}
-
-int64_t decoder_bytes(const ModelConfig& config, const DecoderSpec& spec, WeightsMode mode, DType stored) {
-  const WeightFormat format = format_of(stored, mode);
-  int64_t sum = 0;
-  const auto matrix = [&](int64_t n, int64_t k) { sum += kernels::packed_bytes(format, n, k); };
-  const auto vector = [&](int64_t n) { sum += n * static_cast<int64_t>(sizeof(float)); };
-  const int64_t q = config.num_heads * config.head_dim;
-  const int64_t kv = config.num_kv_heads * config.head_dim;
-  matrix(config.vocab_size, config.hidden_size);
-  if (!spec.tied_head) matrix(config.vocab_size, config.hidden_size);
-  vector(config.hidden_size);
-  for (int64_t i = 0; i < config.num_layers; ++i) {
-    vector(2 * config.hidden_size);
-    matrix(q + 2 * kv, config.hidden_size);
-    matrix(config.hidden_size, q);
-    matrix(2 * config.intermediate_size, config.hidden_size);
-    matrix(config.hidden_size, config.intermediate_size);
-    if (spec.qkv_bias) vector(q + 2 * kv);
-    if (spec.o_bias) vector(config.hidden_size);
-    if (spec.qk_norm) vector(2 * config.head_dim);
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool again, quantises_again(checkpoint, spec, mode));
+  if (again) {
+    log_warning("{}: the model is quantised already; its weights go through f32 and are rounded a second time to {}",
+                checkpoint.path(), to_string(mode));
   }
-  return sum;
+  return DecoderLoader(ctx, checkpoint, spec, mode, progress).run();
 }
 
 }  // namespace lockstep::loader

@@ -221,8 +221,62 @@ TEST_F(LoadTest, ReportsProgressUpToTheTotal) {
   EXPECT_EQ(last, expected);
 }
 
+TEST_F(LoadTest, QuantisesWhileLoading) {
+  const auto checkpoint = model();
+  const std::vector<float> stored = source_row(checkpoint->at("model.layers.0.mlp.down_proj.weight"), 5);
+  struct Case {
+    WeightsMode mode;
+    kernels::WeightFormat layers, vocabulary;
+    float bound;
+  };
+  for (const Case& one :
+       {Case{WeightsMode::kW8A16, kernels::WeightFormat::kW8A16, kernels::WeightFormat::kW8A16, 0.01f},
+        Case{WeightsMode::kW8A8, kernels::WeightFormat::kW8A8, kernels::WeightFormat::kW8A8, 0.01f},
+        Case{WeightsMode::kW4A8, kernels::WeightFormat::kQ4_1, kernels::WeightFormat::kW8A8, 0.1f}}) {
+    const auto weights = load(*checkpoint, one.mode);
+    ASSERT_TRUE(weights) << weights.error().to_string();
+    EXPECT_EQ(weights->embedding.format(), one.vocabulary);
+    const ops::Matrix& down = weights->layers[0].down.parts[0].matrix;
+    EXPECT_EQ(down.format(), one.layers);
+    const std::vector<float> ours = row(down, 5);
+    for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], stored[i], one.bound);
+  }
+}
+
+TEST_F(LoadTest, RoundsQuantisedModelsAgainOnlyToEightBits) {
+  auto checkpoint = model();
+  const std::string name = "model.layers.0.self_attn.k_proj.weight";
+  std::mt19937 random(3);
+  checkpoint->remove(name);
+  checkpoint->add(name, DType::kQ8_0, {16, 64}, testing::random_bytes(DType::kQ8_0, 16 * 64, 0.1f, random));
+  EXPECT_TRUE(load(*checkpoint, WeightsMode::kW8A16));
+  EXPECT_TRUE(load(*checkpoint, WeightsMode::kW8A8));
+  const auto refused = load(*checkpoint, WeightsMode::kW4A8);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), StatusCode::kUnsupported);
+  for (const char* word : {"memory.safetensors", name.c_str(), "q8_0", "w4a8"})
+    EXPECT_NE(refused.error().message().find(word), std::string::npos) << refused.error().message();
+  EXPECT_EQ(decoder_bytes(*checkpoint, spec_, WeightsMode::kW4A8).error().code(), StatusCode::kUnsupported);
+}
+
+TEST_F(LoadTest, PlansTheBytesOfMixedModels) {
+  auto checkpoint = model();
+  std::mt19937 random(3);
+  for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.1.self_attn.v_proj.weight"}) {
+    checkpoint->remove(name);
+    checkpoint->add(name, DType::kQ8_0, {16, 64}, testing::random_bytes(DType::kQ8_0, 16 * 64, 0.1f, random));
+  }
+  for (const WeightsMode mode : {WeightsMode::kNative, WeightsMode::kBF16, WeightsMode::kW8A8}) {
+    const auto weights = load(*checkpoint, mode);
+    const auto planned = decoder_bytes(*checkpoint, spec_, mode);
+    ASSERT_TRUE(weights && planned);
+    EXPECT_EQ(*planned, weights->bytes()) << to_string(mode);
+  }
+}
+
 TEST_F(LoadTest, PlansTheBytesThatItTakes) {
-  for (const WeightsMode mode : {WeightsMode::kNative, WeightsMode::kBF16, WeightsMode::kF32}) {
+  for (const WeightsMode mode : {WeightsMode::kNative, WeightsMode::kBF16, WeightsMode::kF32, WeightsMode::kW8A16,
+                                 WeightsMode::kW8A8, WeightsMode::kW4A8}) {
     const auto weights = load(*model(), mode);
     ASSERT_TRUE(weights);
     EXPECT_EQ(decoder_bytes(config_, spec_, mode, DType::kBF16), weights->bytes()) << to_string(mode);

@@ -108,6 +108,12 @@ std::string_view to_string(WeightsMode mode) {
       return "bf16";
     case WeightsMode::kF32:
       return "f32";
+    case WeightsMode::kW8A16:
+      return "w8a16";
+    case WeightsMode::kW8A8:
+      return "w8a8";
+    case WeightsMode::kW4A8:
+      return "w4a8";
   }
   return "?";
 }

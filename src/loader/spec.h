@@ -17,9 +17,10 @@ using files::ModelConfig;
 using files::RopeConfig;
 using files::RopeType;
 
-/// How weights are held. kNative: as stored (numerics.md's mode of the stored type). kBF16, kF32: everything converted
-/// or dequantised to that; f32 is the mode that golden values are compared in.
-enum class WeightsMode { kNative, kBF16, kF32 };
+/// How weights are held. kNative: as stored (docs/numerics.md's mode of the stored type). kBF16, kF32: everything
+/// converted or dequantised to that; f32 is the mode that golden values are compared in. kW8A16, kW8A8, kW4A8: matrices
+/// quantised while loading; w4a8 keeps embedding and head as w8a8.
+enum class WeightsMode { kNative, kBF16, kF32, kW8A16, kW8A8, kW4A8 };
 std::string_view to_string(WeightsMode mode);
 
 /// What an architecture says about its weights; sizes come from the config.

@@ -21,12 +21,6 @@ bool is_finite_row(const float* x, int64_t n) {
   return largest != kExponent;
 }
 
-bool has_int8_activations(const loader::Projection& weights) {
-  return std::any_of(weights.parts.begin(), weights.parts.end(), [](const loader::Projection::Part& part) {
-    return kernels::has_int8_activations(part.matrix.format());
-  });
-}
-
 }  // namespace
 
 Pass make_pass(const ops::Context& ctx, const loader::ModelConfig& config, const Batch& batch, Workspace& workspace) {
@@ -46,10 +40,13 @@ Pass make_pass(const ops::Context& ctx, const loader::ModelConfig& config, const
 
 void project(Pass& pass, const loader::Projection& weights, int64_t first_token, View<const float> x, View<float> out) {
   ops::QuantizedRows& quantized = pass.workspace.quantized;
-  if (has_int8_activations(weights)) {
-    ops::quantize_rows(pass.ctx, x, quantized, pass.batch.token_ok.slice(first_token, x.extent(0)));
-  }
+  auto made = kernels::Activations::kF32;
   for (const loader::Projection::Part& part : weights.parts) {
+    const kernels::Activations kind = kernels::activations_of(part.matrix.format());
+    if (kind != kernels::Activations::kF32 && kind != made) {
+      ops::quantize_rows(pass.ctx, kind, x, quantized, pass.batch.token_ok.slice(first_token, x.extent(0)));
+      made = kind;
+    }
     ops::matmul(pass.ctx, part.matrix, x, quantized, out.columns(part.first, part.matrix.n()));
   }
   if (!weights.bias.empty()) ops::add_bias(pass.ctx, out, weights.bias.view());

@@ -72,7 +72,8 @@ void compute_logits(const HeadPass& pass, View<float> logits_out) {
   std::fill_n(scratch.row_ok.as<int32_t>(), pass.rows, 1);
   if (kernels::has_int8_activations(pass.head.format())) {
     // A row that is not finite becomes zeros here and its logits look fine: row_ok remembers.
-    quantize_rows(pass.ctx, pass.hidden, pass.quantized, View<int32_t>(scratch.row_ok.as<int32_t>(), {pass.rows}));
+    quantize_rows(pass.ctx, kernels::activations_of(pass.head.format()), pass.hidden, pass.quantized,
+                  View<int32_t>(scratch.row_ok.as<int32_t>(), {pass.rows}));
   }
   pass.ctx.pool->parallel_for(scratch.tiles, [&](int64_t tile, int worker) {
     run_tile(pass, tile, scratch.tile_logits.as<float>() + worker * kTileRows * kTileColumns, logits_out);

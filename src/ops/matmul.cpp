@@ -9,6 +9,8 @@
 namespace lockstep::ops {
 namespace {
 
+using kernels::Activations;
+
 constexpr int64_t kQuantizeGrain = 16384;  // elements, about 5 us
 
 /// How [m, n] outputs are cut. A function of the shapes only.
@@ -16,6 +18,11 @@ struct Cut {
   int64_t columns;  ///< a multiple of a panel's 16
   int64_t rows;
 };
+
+int64_t activation_bytes(Activations kind) {
+  if (kind == Activations::kF32) return 4;
+  return kind == Activations::kInt16 ? 2 : 1;
+}
 
 Cut choose_cut(const Matrix& w, int64_t m) {
   // Weights of a piece: enough to hide a hand-over (about 15 us of memory traffic), small enough to share out evenly
@@ -27,17 +34,31 @@ Cut choose_cut(const Matrix& w, int64_t m) {
   constexpr int64_t kRowStep = 24;  // a multiple of every kernel's tile height but the last
   const int64_t panel_bytes = std::max<int64_t>(1, kernels::panel_bytes(w.format(), w.k()));
   const int64_t panels = std::clamp(kPieceBytes / panel_bytes / kMinPanels * kMinPanels, kMinPanels, kMaxPanels);
-  const int64_t row_bytes = std::max<int64_t>(1, w.k() * (kernels::has_int8_activations(w.format()) ? 1 : 4));
+  const int64_t row_bytes = std::max<int64_t>(1, w.k() * activation_bytes(kernels::activations_of(w.format())));
   const int64_t rows = std::max(kRowStep, kRowBytes / row_bytes / kRowStep * kRowStep);
   return {panels * kernels::kPanelColumns, std::min(rows, m)};
+}
+
+/// A quantised row of k elements.
+struct RowLayout {
+  int64_t elements;  ///< with padding
+  int64_t groups;    ///< scales and sums
+};
+
+RowLayout row_layout(Activations kind, int64_t k) {
+  if (kind == Activations::kInt8G32) return {kernels::num_groups(k) * kernels::kGroup, kernels::num_groups(k)};
+  const int64_t groups = kernels::num_channel_groups(k);
+  return {groups * kernels::kChannelGroup, kind == Activations::kInt16 ? 1 : groups};
 }
 
 }  // namespace
 
 Expected<QuantizedRows> QuantizedRows::create(int64_t max_rows, int64_t max_k) {
   QuantizedRows rows;
-  const int64_t groups = kernels::num_groups(max_k);
-  LOCKSTEP_ASSIGN_OR_RETURN(rows.q_, Buffer::allocate(max_rows * groups * kernels::kGroup, "quantised activations"));
+  const int64_t groups = kernels::num_groups(max_k);  // of 32: the smallest
+  const int64_t padded = kernels::num_channel_groups(max_k) * kernels::kChannelGroup;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      rows.q_, Buffer::allocate(max_rows * padded * static_cast<int64_t>(sizeof(int16_t)), "quantised activations"));
   LOCKSTEP_ASSIGN_OR_RETURN(rows.scale_, Buffer::allocate(max_rows * groups * 4, "scales of quantised activations"));
   LOCKSTEP_ASSIGN_OR_RETURN(rows.sum_, Buffer::allocate(max_rows * groups * 4, "sums of quantised activations"));
   rows.max_rows_ = max_rows;
@@ -53,25 +74,37 @@ void QuantizedRows::touch() {
 
 void QuantizedRows::bind(int64_t k, int64_t first_row, kernels::MatmulArgs& args) const {
   // Rows lie as dense as this k allows, so that a narrow matrix's rows share pages and cache.
-  const int64_t groups = kernels::num_groups(k);
-  args.xq_stride = groups * kernels::kGroup;
-  args.group_stride = groups;
-  args.xq = q_.as<const int8_t>() + first_row * args.xq_stride;
-  args.x_scale = scale_.as<const float>() + first_row * groups;
-  args.x_sum = sum_.as<const int32_t>() + first_row * groups;
+  const RowLayout layout = row_layout(kind_, k);
+  args.xq_stride = layout.elements;
+  args.group_stride = layout.groups;
+  if (kind_ == Activations::kInt16) {
+    args.xq16 = q_.as<const int16_t>() + first_row * layout.elements;
+  } else {
+    args.xq = q_.as<const int8_t>() + first_row * layout.elements;
+  }
+  args.x_scale = scale_.as<const float>() + first_row * layout.groups;
+  args.x_sum = sum_.as<const int32_t>() + first_row * layout.groups;
 }
 
-void quantize_rows(const Context& ctx, View<const float> x, QuantizedRows& out, View<int32_t> row_ok) {
+void quantize_rows(const Context& ctx, Activations kind, View<const float> x, QuantizedRows& out,
+                   View<int32_t> row_ok) {
   const int64_t m = x.extent(0);
   const int64_t k = x.extent(1);
   LOCKSTEP_CHECK(m <= out.max_rows_ && k <= out.max_k_);
   LOCKSTEP_CHECK(row_ok.empty() || row_ok.extent(0) >= m);
-  const int64_t groups = kernels::num_groups(k);
+  LOCKSTEP_CHECK(kind != Activations::kF32);
+  out.kind_ = kind;
+  const RowLayout layout = row_layout(kind, k);
+  const auto quantize = [&](int64_t t) {
+    const int64_t at = t * layout.elements;
+    float* scale = out.scale_.as<float>() + t * layout.groups;
+    if (kind == Activations::kInt16) return ctx.kernels->quantize_row16(x.row(t), k, out.q_.as<int16_t>() + at, scale);
+    const auto quantize_groups = kind == Activations::kInt8G64 ? ctx.kernels->quantize_g64 : ctx.kernels->quantize_g32;
+    return quantize_groups(x.row(t), k, out.q_.as<int8_t>() + at, scale, out.sum_.as<int32_t>() + t * layout.groups);
+  };
   for_each_rows(ctx, m, k, kQuantizeGrain, [&](int64_t first, int64_t end) {
     for (int64_t t = first; t < end; ++t) {
-      const bool finite =
-          ctx.kernels->quantize_g32(x.row(t), k, out.q_.as<int8_t>() + t * groups * kernels::kGroup,
-                                    out.scale_.as<float>() + t * groups, out.sum_.as<int32_t>() + t * groups);
+      const bool finite = quantize(t);
       if (!finite && !row_ok.empty()) row_ok(t) = 0;
     }
   });
@@ -79,9 +112,10 @@ void quantize_rows(const Context& ctx, View<const float> x, QuantizedRows& out, 
 
 void matmul(const Context& ctx, const Matrix& w, View<const float> x, QuantizedRows& quantized, View<float> out) {
   const int64_t m = out.extent(0);
-  const bool int8_activations = kernels::has_int8_activations(w.format());
+  const Activations kind = kernels::activations_of(w.format());
   LOCKSTEP_CHECK(out.extent(1) == w.n());
-  LOCKSTEP_CHECK(int8_activations ? m <= quantized.max_rows() : x.extent(0) == m && x.extent(1) == w.k());
+  LOCKSTEP_CHECK(kind != Activations::kF32 ? m <= quantized.max_rows() && kind == quantized.kind()
+                                           : x.extent(0) == m && x.extent(1) == w.k());
   const Cut cut = choose_cut(w, m);
   const int64_t row_pieces = ceil_div(m, cut.rows);
   const kernels::MatmulFn kernel = ctx.kernels->matmul[static_cast<size_t>(w.format())];
@@ -94,7 +128,7 @@ void matmul(const Context& ctx, const Matrix& w, View<const float> x, QuantizedR
     args.n = std::min(cut.columns, w.n() - column);
     args.k = w.k();
     args.m = std::min(cut.rows, m - row);
-    if (int8_activations) {
+    if (kind != Activations::kF32) {
       quantized.bind(w.k(), row, args);
     } else {
       args.x = x.row(row);

@@ -30,7 +30,7 @@ Expected<Operands> make_operands(const Context& ctx, const Matrix& w, int64_t ro
   for (size_t i = 0; i < operands.x.size(); ++i) operands.x[i] = static_cast<float>(i % 17) * 0.125f - 1.0f;
   LOCKSTEP_ASSIGN_OR_RETURN(operands.quantized, QuantizedRows::create(rows, w.k()));
   if (kernels::has_int8_activations(w.format())) {
-    quantize_rows(ctx, {operands.x.data(), {rows, w.k()}}, operands.quantized, {});
+    quantize_rows(ctx, kernels::activations_of(w.format()), {operands.x.data(), {rows, w.k()}}, operands.quantized, {});
   }
   return operands;
 }

@@ -21,7 +21,8 @@ std::vector<float> run(const Engine& engine, const Matrix& w, View<const float> 
   const int64_t m = x.extent(0);
   auto quantized = QuantizedRows::create(m, w.k());
   EXPECT_TRUE(quantized.has_value());
-  if (kernels::has_int8_activations(w.format())) quantize_rows(engine.ctx, x, *quantized, {});
+  if (kernels::has_int8_activations(w.format()))
+    quantize_rows(engine.ctx, kernels::activations_of(w.format()), x, *quantized, {});
   const int64_t stride = out_stride == 0 ? w.n() : out_stride;
   std::vector<float> storage(static_cast<size_t>(m * stride), testing::kNaN);
   matmul(engine.ctx, w, x, *quantized, View<float>(storage.data(), {m, stride}).columns(0, w.n()));
@@ -112,6 +113,28 @@ TEST(MatmulTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndTable) {
   }
 }
 
+TEST(MatmulTest, QuantisedWhileLoadingARowHasTheSameBitsInAnyBatch) {
+  constexpr int64_t m = 67, n = 403, k = 2083;  // k is no multiple of 64, of 32, or of 4
+  const std::vector<float> x = Random(2).normals(m * k);
+  const View<const float> rows = testing::view(x, m, k);
+  const Source source = testing::random_source(DType::kBF16, n, k, 8);
+  for (const WeightFormat format : {WeightFormat::kW8A16, WeightFormat::kW8A8, WeightFormat::kQ4_1}) {
+    Engine reference(*kernels::select_kernels("ref"), 2);
+    const Matrix w = testing::pack(reference.ctx, source, format);
+    const std::vector<float> first = run(reference, w, rows.slice(0, 1));
+    const std::vector<float> last = run(reference, w, rows.slice(66, 1));
+    for (const kernels::KernelTable* table : testing::all_tables()) {
+      for (const int threads : {1, 3}) {
+        Engine engine(table, threads);
+        const std::vector<float> out = run(engine, w, rows);
+        const std::string where = std::string(table->isa) + " " + std::string(kernels::to_string(format));
+        testing::expect_same_bits(out.data(), first.data(), n, where + " row 0");
+        testing::expect_same_bits(out.data() + 66 * n, last.data(), n, where + " row 66");
+      }
+    }
+  }
+}
+
 TEST(MatmulTest, WritesOnlyItsColumnsAndRows) {
   constexpr int64_t m = 3, n = 19, k = 64;
   Engine engine(*kernels::select_kernels(""), 2);
@@ -137,7 +160,8 @@ TEST(MatmulTest, QuantizeRowsTellsNonFiniteRows) {
     auto quantized = QuantizedRows::create(m, k);
     ASSERT_TRUE(quantized.has_value());
     std::vector<int32_t> ok = {1, 1, 1, 1};
-    quantize_rows(engine.ctx, testing::view(std::as_const(x), m, k), *quantized, View<int32_t>(ok.data(), {m}));
+    quantize_rows(engine.ctx, kernels::Activations::kInt8G32, testing::view(std::as_const(x), m, k), *quantized,
+                  View<int32_t>(ok.data(), {m}));
     EXPECT_EQ(ok, (std::vector<int32_t>{1, 0, 1, 0})) << table->isa;
   }
 }

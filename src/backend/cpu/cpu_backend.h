@@ -45,6 +45,9 @@ class CpuBackend final : public Backend {
   /// `shape`; KV for max_num_seqs sequences of max_model_len tokens. Fields of 0 in shape are filled as warm_up does.
   static Expected<MemoryReport> plan(const loader::ModelConfig& config, loader::WeightsMode weights,
                                      const StepShape& shape, int threads);
+  /// The same with the weights of a checkpoint. Errors as load.
+  static Expected<MemoryReport> plan(const loader::Checkpoint& checkpoint, loader::WeightsMode weights,
+                                     const StepShape& shape, int threads);
   ~CpuBackend() override;
 
   Capabilities capabilities() const override;

@@ -11,10 +11,8 @@ DType stored_dtype(const loader::ModelConfig& config) {
   return DType::kBF16;
 }
 
-}  // namespace
-
-Expected<MemoryReport> CpuBackend::plan(const loader::ModelConfig& config, loader::WeightsMode weights,
-                                        const StepShape& requested, int threads) {
+/// Scratch and K/V; weights are the caller's.
+Expected<MemoryReport> plan_step(const loader::ModelConfig& config, const StepShape& requested, int threads) {
   LOCKSTEP_ASSIGN_OR_RETURN(const StepShape shape, cpu_detail::checked_shape(config, requested));
   // Made and dropped: memory that nobody touches costs nothing, and the figures can't drift from what warm_up books.
   LOCKSTEP_ASSIGN_OR_RETURN(const auto runner,
@@ -27,9 +25,25 @@ Expected<MemoryReport> CpuBackend::plan(const loader::ModelConfig& config, loade
   kv.num_blocks = shape.max_num_seqs * ((shape.max_model_len + shape.block_size - 1) / shape.block_size);
   kv.dtype = shape.kv_dtype;
   MemoryReport out;
-  out.weight_bytes = loader::decoder_bytes(config, model::decoder_spec(config), weights, stored_dtype(config));
   out.scratch_bytes = runner.bytes();
   out.kv_bytes = kv.total_bytes();
+  return out;
+}
+
+}  // namespace
+
+Expected<MemoryReport> CpuBackend::plan(const loader::ModelConfig& config, loader::WeightsMode weights,
+                                        const StepShape& shape, int threads) {
+  LOCKSTEP_ASSIGN_OR_RETURN(MemoryReport out, plan_step(config, shape, threads));
+  out.weight_bytes = loader::decoder_bytes(config, model::decoder_spec(config), weights, stored_dtype(config));
+  return out;
+}
+
+Expected<MemoryReport> CpuBackend::plan(const loader::Checkpoint& checkpoint, loader::WeightsMode weights,
+                                        const StepShape& shape, int threads) {
+  const loader::ModelConfig& config = checkpoint.config();
+  LOCKSTEP_ASSIGN_OR_RETURN(MemoryReport out, plan_step(config, shape, threads));
+  LOCKSTEP_ASSIGN_OR_RETURN(out.weight_bytes, loader::decoder_bytes(checkpoint, model::decoder_spec(config), weights));
   return out;
 }
 

@@ -18,6 +18,8 @@ void add_int8_matmul(KernelTable* table);        ///< AVX-512 BW
 void add_int8_matmul_vnni(KernelTable* table);   ///< AVX-512 VNNI
 void add_block_matmul(KernelTable* table);       ///< AVX-512 BW
 void add_block_matmul_vnni(KernelTable* table);  ///< AVX-512 VNNI
+void add_channel_matmul(KernelTable* table);       ///< AVX-512 BW
+void add_channel_matmul_vnni(KernelTable* table);  ///< AVX-512 VNNI
 void add_attention(KernelTable* table);
 void add_elementwise(KernelTable* table);
 

@@ -70,6 +70,14 @@ namespace {
   for (int i = 0; i < 64; ++i) out.i32[i / 4] += x.u8[i] * y.i8[i];
   return simde__m512i_from_private(out);
 }
+[[gnu::noinline]] inline simde__m512i simde_dpwssd_epi32(simde__m512i sum, simde__m512i a, simde__m512i b) {
+  simde__m512i_private out = simde__m512i_to_private(sum);
+  const simde__m512i_private x = simde__m512i_to_private(a);
+  const simde__m512i_private y = simde__m512i_to_private(b);
+  for (int i = 0; i < 2; ++i)
+    out.m256i[i] = _mm256_add_epi32(out.m256i[i], simde_mm256_madd_epi16(x.m256i[i], y.m256i[i]));
+  return simde__m512i_from_private(out);
+}
 [[gnu::noinline]] inline simde__m512i simde_madd_epi16(simde__m512i a, simde__m512i b) {
   const simde__m512i_private x = simde__m512i_to_private(a);
   const simde__m512i_private y = simde__m512i_to_private(b);
@@ -99,6 +107,8 @@ namespace {
 #define _mm512_cvtepi32_epi8(x) simde_cvtepi32_epi8(x)
 #undef _mm512_dpbusd_epi32
 #define _mm512_dpbusd_epi32(sum, a, b) simde_dpbusd_epi32(sum, a, b)
+#undef _mm512_dpwssd_epi32
+#define _mm512_dpwssd_epi32(sum, a, b) simde_dpwssd_epi32(sum, a, b)
 #undef _mm512_madd_epi16
 #define _mm512_madd_epi16(a, b) simde_madd_epi16(a, b)
 #else

@@ -12,9 +12,11 @@ KernelTable make_table(bool vnni) {
   if (vnni) {
     avx512::add_int8_matmul_vnni(&table);
     avx512::add_block_matmul_vnni(&table);
+    avx512::add_channel_matmul_vnni(&table);
   } else {
     avx512::add_int8_matmul(&table);
     avx512::add_block_matmul(&table);
+    avx512::add_channel_matmul(&table);
   }
   avx512::add_attention(&table);
   avx512::add_elementwise(&table);

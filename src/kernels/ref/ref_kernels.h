@@ -26,6 +26,12 @@ void matmul_q6_k(const MatmulArgs& args);
 void matmul_iq4_nl(const MatmulArgs& args);
 void matmul_iq4_xs(const MatmulArgs& args);
 
+// matmul_channel.cpp
+void matmul_w8a16(const MatmulArgs& args);
+void matmul_w8a8(const MatmulArgs& args);
+bool quantize_g64(const float* x, int64_t k, int8_t* q, float* scale, int32_t* sum);
+bool quantize_row16(const float* x, int64_t k, int16_t* q, float* scale);
+
 // attention.cpp
 void attend_segment_bf16(const AttendArgs& args);
 void attend_segment_f32(const AttendArgs& args);

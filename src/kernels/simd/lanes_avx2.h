@@ -169,6 +169,18 @@ LOCKSTEP_INLINE void store_int8(int8_t* p, IntLanes x) {
   const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
 }
+/// Lanes within -32768..32767 as 16-bit words; each four as 0, 2, 1, 3.
+LOCKSTEP_INLINE void store_int16_pairs(int16_t* p, IntLanes x) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.low, x.high), 0xd8);
+  const __m256i pairs = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), pairs);
+}
+/// 64-byte aligned.
+LOCKSTEP_INLINE IntLanes load_ints(const int32_t* p) {
+  return {_mm256_load_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_load_si256(reinterpret_cast<const __m256i*>(p + 8))};
+}
+LOCKSTEP_INLINE Lanes to_float(IntLanes x) { return {_mm256_cvtepi32_ps(x.low), _mm256_cvtepi32_ps(x.high)}; }
 /// Largest bit pattern of a magnitude, as an unsigned number: NaN > infinity > finite.
 LOCKSTEP_INLINE uint32_t largest_magnitude_bits(Lanes a, Lanes b) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);

@@ -118,6 +118,13 @@ LOCKSTEP_INLINE int32_t sum(IntLanes x) {
 LOCKSTEP_INLINE void store_int8(int8_t* p, IntLanes x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x.v));
 }
+LOCKSTEP_INLINE void store_int16_pairs(int16_t* p, IntLanes x) {
+  const __m256i words = _mm512_cvtepi32_epi16(x.v);
+  const __m256i pairs = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), pairs);
+}
+LOCKSTEP_INLINE IntLanes load_ints(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
+LOCKSTEP_INLINE Lanes to_float(IntLanes x) { return {_mm512_cvtepi32_ps(x.v)}; }
 LOCKSTEP_INLINE uint32_t largest_magnitude_bits(Lanes a, Lanes b) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
   const __m512i both = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(a.v), magnitude),
