@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "loader/load.h"
-#include "ops/matrix.h"
 
 namespace lockstep::loader {
 namespace {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/status.h"
-#include "kernels/packed.h"
 #include "loader/spec.h"
+#include "ops/matrix.h"
 
 namespace lockstep::loader {
 

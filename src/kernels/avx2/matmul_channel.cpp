@@ -25,7 +25,8 @@ struct W8A16Ops {
   static constexpr int kRows = 8;
 
   template <int kRows>
-  static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads, int32_t* acc) {
+  [[gnu::noinline]] static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads,
+                                     int32_t* acc) {
     const int16_t* x = a.xq16 + row * a.xq_stride + quad * 4;
     for (int64_t half = 0; half < 2; ++half) {
       __m256i sums[kRows];
@@ -55,10 +56,11 @@ struct W8A16Ops {
 
 struct W8A8Ops {
   using Acc = float;
-  static constexpr int kRows = 8;
+  static constexpr int kRows = 6;
 
   template <int kRows>
-  static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads, float* acc) {
+  [[gnu::noinline]] static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads,
+                                     float* acc) {
     const __m256i ones = _mm256_set1_epi16(1);
     for (int64_t half = 0; half < 2; ++half) {
       for (int64_t first = 0; first < quads; first += kGroupQuads) {

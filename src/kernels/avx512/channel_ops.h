@@ -14,6 +14,12 @@ namespace lockstep::kernels {
 namespace {
 
 LOCKSTEP_INLINE __m512i load_weights(const std::byte* p) { return _mm512_loadu_si512(p); }
+/// Keeps g++ 12 from hoisting the broadcasts of all rows and spilling them.
+#ifdef LOCKSTEP_USE_SIMDE
+LOCKSTEP_INLINE void pin(__m512i&) {}
+#else
+LOCKSTEP_INLINE void pin(__m512i& x) { __asm__("" : "+v"(x)); }
+#endif
 LOCKSTEP_INLINE __m512i dup_activations(const void* p) { return _mm512_set1_epi32(activation_word(p)); }
 
 template <class Int>
@@ -22,13 +28,16 @@ struct W8A16Ops {
   static constexpr int kRows = 12;
 
   template <int kRows>
-  static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads, int32_t* acc) {
+  [[gnu::noinline]] static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads,
+                                     int32_t* acc) {
     const int16_t* x = a.xq16 + row * a.xq_stride + quad * 4;
-    __m512i even_sums[kRows], odd_sums[kRows];  // two chains: one row alone would wait for its own sums
+    // Two chains for few rows, which would wait for their own sums.
+    constexpr int kChains = kRows <= 4 ? 2 : 1;
+    __m512i sums[kRows][kChains];
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      even_sums[r] = _mm512_loadu_si512(acc + r * kPanelColumns);
-      odd_sums[r] = _mm512_setzero_si512();
+      sums[r][kChains - 1] = _mm512_setzero_si512();
+      sums[r][0] = _mm512_loadu_si512(acc + r * kPanelColumns);
     }
     for (int64_t j = 0; j < quads; ++j) {
       const __m512i bytes = load_weights(w + j * kQuadBytes);
@@ -37,13 +46,15 @@ struct W8A16Ops {
 #pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) {
         const int16_t* at = x + r * a.xq_stride + j * 4;
-        even_sums[r] = Int::add_pairs(even_sums[r], even, dup_activations(at));
-        odd_sums[r] = Int::add_pairs(odd_sums[r], odd, dup_activations(at + 2));
+        sums[r][0] = Int::add_pairs(sums[r][0], even, dup_activations(at));
+        sums[r][kChains - 1] = Int::add_pairs(sums[r][kChains - 1], odd, dup_activations(at + 2));
+        pin(sums[r][0]);
       }
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      _mm512_storeu_si512(acc + r * kPanelColumns, _mm512_add_epi32(even_sums[r], odd_sums[r]));
+      const __m512i sum = kChains == 2 ? _mm512_add_epi32(sums[r][0], sums[r][kChains - 1]) : sums[r][0];
+      _mm512_storeu_si512(acc + r * kPanelColumns, sum);
     }
   }
 };
@@ -54,7 +65,8 @@ struct W8A8Ops {
   static constexpr int kRows = 12;
 
   template <int kRows>
-  static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads, float* acc) {
+  [[gnu::noinline]] static void tile(const MatmulArgs& a, int64_t row, int64_t quad, const std::byte* w, int64_t quads,
+                                     float* acc) {
     for (int64_t first = 0; first < quads; first += kGroupQuads) {
       const int64_t count = quads - first < kGroupQuads ? quads - first : kGroupQuads;
       const int8_t* x = a.xq + row * a.xq_stride + (quad + first) * 4;
@@ -67,6 +79,7 @@ struct W8A8Ops {
 #pragma GCC unroll 12
         for (int r = 0; r < kRows; ++r) {
           dot[r] = Int::add_quads(dot[r], weights, dup_activations(x + r * a.xq_stride + j * 4));
+          pin(dot[r]);
         }
       }
 #pragma GCC unroll 12
