@@ -183,7 +183,7 @@ bool can_pack(WeightFormat format, SourceType source) {
     case WeightFormat::kQ4_0:
       return source == SourceType::kQ4_0;
     case WeightFormat::kQ4_1:
-      return source == SourceType::kQ4_1 || !is_block_type(source);
+      return source == SourceType::kQ4_1 || source_block_elements(source) == 1;
     case WeightFormat::kW8A16:
     case WeightFormat::kW8A8:
       return true;
