@@ -80,7 +80,8 @@ class Step {
     embed(ctx_, weights_[0], testing::view1(ids_), x);
     rms_norm(ctx_, x, testing::view1(weight_), 1e-6f, y);
     for (const Matrix& w : weights_) {
-      quantize_rows(ctx_, kernels::activations_of(w.format()), y, quantized_, {});
+      const kernels::Activations kind = kernels::activations_of(w.format());
+      if (kind != kernels::Activations::kF32) quantize_rows(ctx_, kind, y, quantized_, {});
       matmul(ctx_, w, y, quantized_, x);
     }
     head_norm(ctx_, x, kHeads, View<const float>(weight_.data(), {kDim}), 1e-6f);
