@@ -33,7 +33,7 @@ def make_fields(count, rng):
     out = []
     for i in range(count):
         words = SENTENCES[i % 4] * (1 + i % 5) + " " + " ".join(rng.choice(["red", "seven", "stone", "tide", "late"]) for _ in range(i))
-        fields = {"model": SERVED_NAME, "prompt": words, "max_tokens": rng.randrange(4, 49), "logprobs": 1, "temperature": 0}
+        fields = {"model": SERVED_NAME, "prompt": words, "max_tokens": rng.choice([4, 16, 40, 80]), "logprobs": 1, "temperature": 0}
         if i % 3 == 2:
             fields.update(temperature=0.8, top_p=0.95, seed=i)
         out.append(fields)
@@ -149,7 +149,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         # A small pool, so that requests are preempted too.
         server = Server([options.binary, "serve", "--model", options.model, "--port", "0", "--served-model-name", SERVED_NAME,
-                         "--max-model-len", "512", "--num-kv-blocks", "40"], pathlib.Path(work) / "server.log")
+                         "--max-model-len", "512", "--num-kv-blocks", "32"], pathlib.Path(work) / "server.log")
         try:
             cases = []
             for fields in make_fields(24, random.Random(options.seed)):
