@@ -152,7 +152,7 @@ def main():
                          "--max-model-len", "512", "--num-kv-blocks", "32"], pathlib.Path(work) / "server.log")
         try:
             cases = []
-            for fields in make_fields(24, random.Random(options.seed)):
+            for fields in make_fields(14, random.Random(options.seed)):
                 cases.append({"fields": fields, "answer": soak_client.ask((server.host, server.port), fields, True)})
             expected = pathlib.Path(work) / "expected.json"
             expected.write_text(json.dumps(cases))
