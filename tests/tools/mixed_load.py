@@ -5,6 +5,7 @@ tokens, half of them behind one shared prefix of 512 tokens, outputs of 16 to 25
 `mixed_load.py URL [URL ...] [--requests 60] [--rate 0.5] [--seed 1]`: the same load on each server in turn. Prints
 generated tokens a second, and the time to the first token and between tokens (50th and 99th percentile). Prompts are
 text: lengths are in words that are about a token each; the tokens that the server counts are printed too.
+`--write-trace FILE` writes the load for PyPI's aiperf instead (mooncake_trace, docs/performance.md).
 """
 import argparse
 import http.client
@@ -106,13 +107,20 @@ def run_load(url, load):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("urls", nargs="+", metavar="URL")
+    parser.add_argument("urls", nargs="*", metavar="URL")
     parser.add_argument("--requests", type=int, default=60)
     parser.add_argument("--rate", type=float, default=0.5, help="mean arrivals a second")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one JSON object a server")
+    parser.add_argument("--write-trace", metavar="FILE")
     options = parser.parse_args()
+    if not options.urls and not options.write_trace:
+        parser.error("a URL or --write-trace is needed")
     load = make_load(options.requests, options.rate, options.seed)
+    if options.write_trace:
+        with open(options.write_trace, "w", encoding="utf-8") as file:
+            for at, prompt, max_tokens in load:
+                file.write(json.dumps({"timestamp": round(at * 1e3), "text_input": prompt, "output_length": max_tokens}) + "\n")
     for url in options.urls:
         figures = run_load(urllib.parse.urlsplit(url), load)
         if options.json:
