@@ -17,10 +17,11 @@ namespace {
 constexpr int64_t kUntimedDecodeSteps = 4;
 
 Expected<int64_t> parse_count(std::string_view text, std::string_view item) {
+  constexpr int64_t kMost = 10'000'000;  // rows x context stays a number of blocks that can be counted
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < 1) {
-    return invalid_argument("--tests: '{}' in '{}' is not a positive number", text, item);
+  if (code != std::errc() || end != text.data() + text.size() || value < 1 || value > kMost) {
+    return invalid_argument("--tests: '{}' in '{}' is not a number from 1 to {}", text, item, kMost);
   }
   return value;
 }

@@ -106,8 +106,13 @@ void add_load_cases(CaseList& list) {
   add("arrival", "cache off", Order::kAtRandomTimes, [](EngineFlags& f) { f.engine.enable_prefix_caching = false; });
   add("arrival", "async off", Order::kAtRandomTimes, [](EngineFlags& f) { f.engine.async_scheduling = false; });
   add("prefix cache", "partly warm", Order::kPartlyWarm, {});
-  // The largest request's blocks and a few more: rows that grow find none left.
+  // The largest request's blocks and a few more: rows that grow find none left. Small blocks and many rows, whatever
+  // the caller chose, so that it comes to that.
   const auto small_pool = [](EngineFlags& f) {
+    f.engine.block_size = 16;
+    f.engine.max_num_seqs = std::max<int64_t>(f.engine.max_num_seqs, 16);
+    f.engine.max_num_batched_tokens = std::max<int64_t>(f.engine.max_num_batched_tokens, f.engine.max_num_seqs);
+    f.engine.kv_cache_memory = 0;
     f.engine.num_kv_blocks = (kSharedPrefix + kLongestTail + kSharedMaxTokens) / f.engine.block_size + 6;
   };
   add("preemption", "cache on", Order::kAtRandomTimes, small_pool)->must_preempt = true;

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/exactness.h"
 #include "cli/exit_code.h"
@@ -166,7 +167,12 @@ Expected<int64_t> exactness(const Flags& flags) {
     return invalid_argument("exactness: --max-model-len {} leaves no room for a prompt", base.engine.max_model_len);
   }
   const auto shared = shared_prefix_requests(checkpoint->config().vocab_size, base.engine.max_model_len);
-  const auto cases = exactness_cases(base, flags.quick);
+  auto cases = exactness_cases(base, flags.quick);
+  if (shared.empty()) {
+    log_warning("a context of {} tokens is too short for the requests with shared prefixes: their cases are left out",
+                base.engine.max_model_len);
+    std::erase_if(cases, [](const ExactnessCase& run) { return run.shared_prefixes; });
+  }
   ProgressBar bar("running", 1, "variants");
   LOCKSTEP_ASSIGN_OR_RETURN(const Results expected, run_alone(base, checkpoint, requests));
   LOCKSTEP_ASSIGN_OR_RETURN(const Results expected_shared, run_alone(base, checkpoint, shared));
@@ -176,7 +182,6 @@ Expected<int64_t> exactness(const Flags& flags) {
     auto some = run.shared_prefixes ? shared : requests;
     if (run.max_requests > 0 && run.max_requests < static_cast<int64_t>(some.size()))
       some.resize(static_cast<size_t>(run.max_requests));
-    if (some.empty()) continue;
     auto ran = run_case(run, checkpoint, std::move(some));
     if (!ran) return unexpected(ran.error().with_context(fmt::format("{} {}", run.axis, run.variant)));
     rows.push_back(compare(run, run.shared_prefixes ? expected_shared : expected, *ran));

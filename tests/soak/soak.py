@@ -93,6 +93,8 @@ class Soak:
                 self.stopped += 1
             time.sleep(self.rng.uniform(0, 0.5))
         for process in processes:
+            if process.poll() is not None:
+                self.fail(process.stdout.read())
             process.kill()
             process.wait()
 

@@ -31,7 +31,7 @@ def key(name, value):
         return text(name) + struct.pack("<If", 6, value)
     if isinstance(value, str):
         return text(name) + struct.pack("<I", 8) + text(value)
-    if isinstance(value[0], str):
+    if not value or isinstance(value[0], str):
         return text(name) + struct.pack("<IIQ", 9, 8, len(value)) + b"".join(text(v) for v in value)
     return text(name) + struct.pack("<IIQ", 9, 5, len(value)) + struct.pack(f"<{len(value)}i", *value)
 

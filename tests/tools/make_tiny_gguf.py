@@ -12,6 +12,8 @@ import argparse
 import random
 import struct
 
+from make_fuzz_seeds import key, text
+
 # Name: (number in ggml, elements of a block, bytes, offset of f16 d, of f16 m or None, rms of a weight for d = 1, m / d).
 TYPES = {
     "f32": (0, 1, 4), "f16": (1, 1, 2),
@@ -24,23 +26,6 @@ TYPES = {
 MIXTURES = {"q2_k_m": ("q2_k", "q3_k"), "q3_k_m": ("q3_k", "q5_k"), "q4_k_m": ("q4_k", "q6_k"), "q5_k_m": ("q5_k", "q6_k")}
 # layers, hidden, heads, kv heads, head_dim, intermediate, vocabulary
 SHAPE = (2, 256, 4, 2, 64, 512, 384)
-
-
-def text(value):
-    data = value.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def key(name, value):
-    if isinstance(value, int):
-        return text(name) + struct.pack("<II", 4, value)
-    if isinstance(value, float):
-        return text(name) + struct.pack("<If", 6, value)
-    if isinstance(value, str):
-        return text(name) + struct.pack("<I", 8) + text(value)
-    if value and isinstance(value[0], int):
-        return text(name) + struct.pack("<IIQ", 9, 5, len(value)) + struct.pack(f"<{len(value)}i", *value)
-    return text(name) + struct.pack("<IIQ", 9, 8, len(value)) + b"".join(text(v) for v in value)
 
 
 def row_of(name, elements, rng):

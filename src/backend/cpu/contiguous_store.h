@@ -37,6 +37,8 @@ class ContiguousStore {
   View<const int32_t> rows() const { return {rows_.data(), {num_rows_}}; }
   /// Contexts copied from pages so far. For tests.
   int64_t copies() const { return copies_; }
+  /// Steps prepared so far. For tests.
+  uint64_t steps() const { return tick_; }
 
  private:
   struct Entry {

@@ -133,7 +133,9 @@ TEST(ContiguousStore, TheAttentionOfABackendCanBeChosenBetweenRuns) {
   const std::vector<Stream> expected = generate(engine, requests, 512);
   for (const Attention attention : {Attention::kPaged, Attention::kContiguous}) {
     ASSERT_TRUE(engine.backend->use_attention(attention).ok());
+    const uint64_t before = engine.backend->contiguous_store()->steps();
     const std::vector<Stream> streams = generate(engine, requests, 512);
+    EXPECT_EQ(engine.backend->contiguous_store()->steps() > before, attention == Attention::kContiguous);
     ASSERT_EQ(streams.size(), expected.size());
     for (size_t i = 0; i < streams.size(); ++i) {
       EXPECT_EQ(streams[i].ids, expected[i].ids) << "request " << i;
