@@ -12,27 +12,7 @@ from lockstep import F32, GOLDEN, TINY_MODELS, generate, run, score
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 from make_random_model import PRESETS, write_model  # noqa: E402
 from reference_forward import logprobs  # noqa: E402
-
-SMALL = dict(intermediate=160, layers=2, tied=True)
-SHAPES = {
-    "9-3-heads-of-64": dict(arch="llama", hidden=576, heads=9, kv_heads=3, head_dim=64, **SMALL),
-    "14-2-heads": dict(arch="qwen2", hidden=112, heads=14, kv_heads=2, head_dim=8, **SMALL),
-    "14-2-heads-of-64": dict(arch="qwen2", hidden=896, heads=14, kv_heads=2, head_dim=64, **SMALL),
-    "hidden-48": dict(arch="qwen3", hidden=48, heads=3, kv_heads=1, head_dim=16, **SMALL),
-    "40-8-heads": dict(arch="qwen3", hidden=80, heads=40, kv_heads=8, head_dim=32, **{**SMALL, "tied": False}),
-}
-TINY = dict(arch="qwen3", hidden=64, heads=2, kv_heads=1, head_dim=32, **SMALL)
-ROPES = {
-    "dynamic": {"type": "dynamic", "factor": 4.0},
-    "longrope": {"type": "longrope", "short_factor": [1 + i / 16 for i in range(16)],
-                 "long_factor": [1 + i for i in range(16)], "original_max_position_embeddings": 48},
-    "yarn": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32},
-    "linear": {"type": "linear", "factor": 4.0},
-}
-
-
-def ids_of(count, vocab=4096):
-    return [(7 + 131 * i + 17 * i * i) % vocab for i in range(count)]
+from shapes import ROPES, SHAPES, TINY, ids_of  # noqa: E402
 
 
 def check_scores(model, ids, bound, *args, context=0, isa=None):
