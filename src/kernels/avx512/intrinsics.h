@@ -4,6 +4,9 @@
 #pragma once
 
 #ifdef LOCKSTEP_USE_SIMDE
+#ifdef __AVX512F__
+#error "SIMDe would hand over to the AVX-512 that it is to stand in for"
+#endif
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
 #include <simde/x86/f16c.h>
@@ -49,6 +52,18 @@ namespace {
   simde__m512i_private out;
   out.m256i[0] = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(x));
   out.m256i[1] = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1));
+  return simde__m512i_from_private(out);
+}
+[[gnu::noinline]] inline simde__m512i simde_cvtepu8_epi32(__m128i x) {
+  simde__m512i_private out;
+  out.m256i[0] = _mm256_cvtepu8_epi32(x);
+  out.m256i[1] = _mm256_cvtepu8_epi32(_mm_srli_si128(x, 8));
+  return simde__m512i_from_private(out);
+}
+[[gnu::noinline]] inline simde__m512i simde_cvtepi8_epi32(__m128i x) {
+  simde__m512i_private out;
+  out.m256i[0] = _mm256_cvtepi8_epi32(x);
+  out.m256i[1] = _mm256_cvtepi8_epi32(_mm_srli_si128(x, 8));
   return simde__m512i_from_private(out);
 }
 [[gnu::noinline]] inline __m256i simde_cvtepi32_epi16(simde__m512i x) {
@@ -101,6 +116,10 @@ namespace {
 #define _mm512_cvtps_epi32(x) simde_cvtps_epi32(x)
 #undef _mm512_cvtepu16_epi32
 #define _mm512_cvtepu16_epi32(x) simde_cvtepu16_epi32(x)
+#undef _mm512_cvtepu8_epi32
+#define _mm512_cvtepu8_epi32(x) simde_cvtepu8_epi32(x)
+#undef _mm512_cvtepi8_epi32
+#define _mm512_cvtepi8_epi32(x) simde_cvtepi8_epi32(x)
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16(x) simde_cvtepi32_epi16(x)
 #undef _mm512_cvtepi32_epi8
