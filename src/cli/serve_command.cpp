@@ -103,6 +103,9 @@ void add_server_flags(CLI::App& command, Flags& flags) {
       ->capture_default_str();
   command.add_option("--max-body-bytes", options.max_body_bytes, "largest request body")->capture_default_str();
   command
+      .add_option("--read-timeout", options.read_timeout_s, "seconds that a client has for sending a request; then 408")
+      ->capture_default_str();
+  command
       .add_option("--max-queued-requests", flags.engine.engine.max_queued_requests, "waiting requests; more get 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

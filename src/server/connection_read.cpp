@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
@@ -22,8 +23,46 @@ std::chrono::nanoseconds seconds(double value) {
 
 std::string to_std(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
-/// The answer to a request that can't be read; nullopt: the client went away, or the time is up (the stream is closed
-/// then).
+/// How much later the stream's own limit closes the socket: for a timer that fires just between two reads.
+constexpr std::chrono::seconds kBackstop{1};
+
+/// Ends a read whose time is up. The stream's own time limit would close the socket, and 408 could not be sent.
+class ReadLimit final {
+ public:
+  /// On the stream's strand; `stream` must outlive what its strand runs.
+  ReadLimit(boost::beast::tcp_stream& stream, std::shared_ptr<void> owner, std::chrono::nanoseconds limit)
+      : timer_(stream.get_executor(), limit) {
+    timer_.async_wait([&stream, owner = std::move(owner), phase = phase_](const boost::system::error_code&) {
+      if (*phase != Phase::kReading) return;  // read in time, also when this call was under way already
+      *phase = Phase::kTimeUp;
+      stream.cancel();
+    });
+  }
+  /// A later expiry does nothing.
+  void done() {
+    if (*phase_ == Phase::kReading) *phase_ = Phase::kDone;
+    timer_.cancel();
+  }
+  bool time_is_up() const { return *phase_ == Phase::kTimeUp; }
+  ~ReadLimit() { done(); }
+  ReadLimit(const ReadLimit&) = delete;
+  ReadLimit& operator=(const ReadLimit&) = delete;
+
+ private:
+  enum class Phase { kReading, kDone, kTimeUp };
+  std::shared_ptr<Phase> phase_ = std::make_shared<Phase>(Phase::kReading);
+  asio::steady_timer timer_;
+};
+
+ApiError too_slow(const ServerOptions& options) {
+  ApiError answer;
+  answer.http_status = 408;
+  answer.message = fmt::format("the request was not whole after {} s (--read-timeout)", options.read_timeout_s);
+  answer.code = "request_timeout";
+  return answer;
+}
+
+/// The answer to a request that can't be read; nullopt: the client went away.
 std::optional<ApiError> read_error(const boost::system::error_code& error, const ServerOptions& options) {
   ApiError answer;
   if (error == http::error::body_limit) {
@@ -61,19 +100,23 @@ asio::awaitable<std::optional<HttpRequest>> Connection::read_request() {
   http::request_parser<http::string_body> parser;
   parser.header_limit(static_cast<uint32_t>(options.max_header_bytes));
   parser.body_limit(static_cast<uint64_t>(options.max_body_bytes));
-  stream_.expires_after(seconds(options.read_timeout_s));
+  const auto read_timeout = seconds(options.read_timeout_s);
+  stream_.expires_after(read_timeout + kBackstop);
+  ReadLimit limit(stream_, shared_from_this(), read_timeout);
   auto [error, ignored] = co_await http::async_read_header(stream_, buffer_, parser, kUse);
   const auto& header = parser.get();
   if (!error && boost::beast::iequals(header[http::field::expect], "100-continue")) {
     if (!co_await write("HTTP/1.1 100 Continue\r\n\r\n")) co_return std::nullopt;
-    stream_.expires_after(seconds(options.read_timeout_s));
+    stream_.expires_after(read_timeout + kBackstop);
   }
   if (!error && !parser.is_done()) std::tie(error, ignored) = co_await http::async_read(stream_, buffer_, parser, kUse);
+  limit.done();
 
   HttpRequest request;
   if (error) {
     keep_alive_ = false;
-    if (const auto answer = read_error(error, options)) co_await respond(request, error_response(*answer));
+    const auto answer = limit.time_is_up() ? too_slow(options) : read_error(error, options);
+    if (answer) co_await respond(request, error_response(*answer));
     co_return std::nullopt;
   }
   request.method = to_std(header.method_string());

@@ -178,14 +178,53 @@ TEST(Http, GarbageIsRefusedAndTheServerLives) {
   EXPECT_EQ(server.get("/health").status, 200);
 }
 
-TEST(Http, SlowAndIdleClientsAreDropped) {
-  TestServer server(three_tokens, [](ServerOptions& o) {
-    o.read_timeout_s = 0.2;
-    o.idle_timeout_s = 0.2;
-  });
-  Client slow = server.client();
-  slow.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
-  EXPECT_EQ(slow.read().status, 0);
+constexpr std::string_view kHundredBytes = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n";
+
+TEST(Http, RequestsThatDoNotComeWholeInTimeGet408) {
+  TestServer server(three_tokens, [](ServerOptions& o) { o.read_timeout_s = 0.3; });
+  for (const std::string& begun :
+       {std::string("POST /v1/comple"), fmt::format("{}\r\n", kHundredBytes), fmt::format("{}\r\n{{", kHundredBytes)}) {
+    Client stopped = server.client();
+    stopped.send(begun);
+    const Reply reply = stopped.read();
+    EXPECT_EQ(reply.status, 408) << begun;
+    EXPECT_EQ(reply.error_code(), "request_timeout");
+    EXPECT_EQ(reply.headers.at("connection"), "close");
+    EXPECT_EQ(stopped.read().status, 0);
+  }
+  Client continued = server.client();
+  continued.send(fmt::format("{}Expect: 100-continue\r\n\r\n", kHundredBytes));
+  EXPECT_TRUE(continued.read_until("HTTP/1.1 100 Continue\r\n\r\n"));
+  EXPECT_EQ(continued.read().status, 408);
+}
+
+TEST(Http, ABodyThatTricklesGets408AndDelaysNobody) {
+  TestServer server(three_tokens, [](ServerOptions& o) { o.read_timeout_s = 0.5; });
+  std::vector<std::unique_ptr<Client>> slow;  // more than the network and worker threads
+  for (int i = 0; i < 8; ++i) {
+    slow.push_back(std::make_unique<Client>(server.server().port()));
+    slow.back()->send(fmt::format("{}\r\n", kHundredBytes));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(300)) {
+    for (const auto& client : slow) client->send(" ");
+    EXPECT_EQ(server.post("/v1/completions", R"({"prompt":"x"})").status, 200);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  for (const auto& client : slow) EXPECT_EQ(client->read().status, 408);
+}
+
+TEST(Http, TheReadLimitEndsWithTheRequest) {
+  TestServer server([](const request::Request&) { return repeat(370, 10, std::chrono::milliseconds(60)); },
+                    [](ServerOptions& o) { o.read_timeout_s = 0.2; });
+  Client client = server.client();
+  const std::string body = R"({"prompt":"x","max_tokens":10})";  // 0.6 s of answering
+  EXPECT_EQ(client.post("/v1/completions", body).status, 200);
+  EXPECT_EQ(client.post("/v1/completions", body).status, 200);
+}
+
+TEST(Http, IdleClientsAreDropped) {
+  TestServer server(three_tokens, [](ServerOptions& o) { o.idle_timeout_s = 0.2; });
   Client idle = server.client();
   EXPECT_EQ(idle.read().status, 0);
 }
