@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/core.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/log.h"
 
@@ -96,6 +98,7 @@ void Core::finish_oldest() {
   last_.rows = static_cast<int64_t>(step.plan->rows.size());
   last_.decode_rows = step.plan->num_decode_rows;
   last_.tokens = step.plan->num_tokens;
+  step_tokens_.add(step.plan->num_tokens);
   last_.backend_wall_s = step.result->wall_s;
   total_backend_wall_s_ += step.result->wall_s;
   if (!step.result->status.ok()) log_error("step {} failed: {}", step.plan->step_id, step.result->status.to_string());
@@ -157,6 +160,11 @@ void Core::shut_down() {
   for (uint64_t id : ids) finish(id, FinishReason::kCancelled);
 }
 
+void StepTokens::add(int64_t tokens) {
+  ++counts[static_cast<size_t>(std::lower_bound(kBounds.begin(), kBounds.end(), tokens) - kBounds.begin())];
+  sum += tokens;
+}
+
 EngineStats Core::stats() const {
   const scheduler::SchedulerStats now = scheduler_.stats();
   EngineStats stats;
@@ -173,6 +181,7 @@ EngineStats Core::stats() const {
   stats.total_backend_wall_s = total_backend_wall_s_;
   stats.prompt_tokens = prompt_tokens_;
   stats.generation_tokens = generation_tokens_;
+  stats.step_tokens = step_tokens_;
   stats.num_preemptions = now.num_preemptions;
   stats.prefix_cache_queries = now.prefix_queries;
   stats.prefix_cache_hits = now.prefix_hits;

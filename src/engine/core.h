@@ -68,6 +68,7 @@ class Core final {
   uint64_t num_steps_ = 0;
   double total_step_wall_s_ = 0, total_backend_wall_s_ = 0;
   int64_t prompt_tokens_ = 0, generation_tokens_ = 0;
+  StepTokens step_tokens_;
 };
 
 }  // namespace lockstep::engine

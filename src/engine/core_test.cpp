@@ -370,6 +370,20 @@ TEST_P(CoreTest, StepReportsAddUp) {
   EXPECT_EQ(core_->stats().num_steps, 4U);
   EXPECT_EQ(core_->stats().prompt_tokens, 40);
   EXPECT_EQ(core_->stats().generation_tokens, 3);
+  const StepTokens steps = core_->stats().step_tokens;  // 32, 8, 1, 1
+  EXPECT_EQ(steps.sum, 42);
+  EXPECT_EQ(steps.counts[0], 2U);
+  EXPECT_EQ(steps.counts[1], 1U);
+  EXPECT_EQ(steps.counts[3], 1U);
+}
+
+TEST(StepTokens, BoundsBelongToTheirClass) {
+  StepTokens steps;
+  for (const int64_t tokens : {2, 8, 9, 16384, 16385}) steps.add(tokens);
+  EXPECT_EQ(steps.counts[1], 2U);
+  EXPECT_EQ(steps.counts[2], 1U);
+  EXPECT_EQ(steps.counts[12], 1U);
+  EXPECT_EQ(steps.counts[13], 1U);
 }
 
 }  // namespace

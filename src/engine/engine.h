@@ -2,6 +2,7 @@
 // The engine: continuous batching over one backend. step() is schedule -> run -> update; a thread of its own calls it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,6 +61,14 @@ std::string to_string(const EngineOptions& options);
 /// except cancel().
 using EventCallback = std::function<void(request::Event)>;
 
+/// How many tokens the steps had.
+struct StepTokens {
+  static constexpr std::array<int64_t, 13> kBounds = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+  std::array<uint64_t, kBounds.size() + 1> counts{};  ///< steps up to each bound, above the one before; then all larger
+  int64_t sum = 0;
+  void add(int64_t tokens);
+};
+
 struct EngineStats {
   int64_t num_running = 0;
   int64_t num_waiting = 0;
@@ -77,6 +86,7 @@ struct EngineStats {
   int64_t prefix_cache_queries = 0;  ///< prompt tokens
   int64_t prefix_cache_hits = 0;     ///< of these, found
   int64_t num_refused = 0;           ///< requests that found the queue full
+  StepTokens step_tokens;
 };
 
 /// A running request. Destroying it cancels the request if it still runs (no event is delivered afterwards). Movable.

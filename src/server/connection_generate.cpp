@@ -66,7 +66,7 @@ asio::awaitable<void> Connection::generate(const HttpRequest& request, Endpoint 
   }
   if (gone_) co_return;
   mailbox_ = std::make_shared<Mailbox>(stream_.get_executor());
-  Generation generation(*std::move(plan), *backing->port, *backing->text, mailbox_);
+  Generation generation(*std::move(plan), *backing->port, *backing->text, mailbox_, state_->histograms);
   if (const auto error = generation.submit()) {
     mailbox_.reset();
     co_await respond(request, error_response(*error));

@@ -54,8 +54,8 @@ HttpResponse preflight(const HttpRequest& request) {
 HttpResponse metrics(const ServerState& state, const Backing& backing) {
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body =
-      metrics_text({backing.info.names.front(), backing.port->stats(), backing.port->block_size()}, state.counters);
+  response.body = metrics_text({backing.info.names.front(), backing.port->stats(), backing.port->block_size()},
+                               state.counters, state.histograms);
   return response;
 }
 

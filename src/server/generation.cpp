@@ -15,11 +15,12 @@ bool is_failure(FinishReason reason) {
 }
 
 Generation::Generation(GenerationPlan plan, EnginePort& port, const text::TextModel& text,
-                       std::shared_ptr<Mailbox> mailbox)
+                       std::shared_ptr<Mailbox> mailbox, RequestHistograms& histograms)
     : plan_(std::move(plan)),
       port_(port),
       text_(text),
       mailbox_(std::move(mailbox)),
+      histograms_(histograms),
       cached_tokens_(plan_.prompts.size(), 0) {}
 
 Generation::~Generation() { mailbox_->close(); }
@@ -31,7 +32,8 @@ std::optional<ApiError> Generation::submit() {
       request::Request request = engine_request(plan_, prompt, n);
       log_debug("request {} choice {}: prompt_tokens={} {}", plan_.id, index, request.prompt_token_ids.size(),
                 to_string(request.sampling));
-      choices_.push_back({nullptr, text_.make_stream(plan_.params.output)});
+      choices_.push_back({nullptr, text_.make_stream(plan_.params.output),
+                          RequestTimes(histograms_, request.prompt_token_ids.size(), RequestTimes::Clock::now())});
       auto running = port_.submit(std::move(request), [mailbox = mailbox_, index](request::Event event) {
         mailbox->push(index, std::move(event));
       });
@@ -58,12 +60,14 @@ std::vector<ChoiceDelta> Generation::take() {
                       std::move(letter.event.prompt_logprobs),
                       {}};
     choice.started = true;
+    choice.times.event(letter.event, letter.when);
     cached_tokens_[delta.prompt] =
         std::max(cached_tokens_[delta.prompt], letter.choice % n == 0 ? letter.event.num_cached_tokens : 0);
     delta.output = choice.stream.append(letter.event);
     const FinishReason reason = delta.output.finish_reason;
     if (is_failure(reason)) error_ = run_error(reason, delta.output.error);
     if (choice.stream.ended()) {
+      if (!is_failure(reason)) choice.times.ended();
       choice.running.reset();  // a stop string is unknown to the engine: it would go on
       --open_choices_;
     }

@@ -11,6 +11,7 @@
 #include "server/engine_port.h"
 #include "server/generation_plan.h"
 #include "server/mailbox.h"
+#include "server/request_metrics.h"
 #include "text/output_stream.h"
 
 namespace lockstep::server {
@@ -35,8 +36,9 @@ struct ChoiceDelta {
 
 class Generation final {
  public:
-  /// `port` and `text` must outlive it.
-  Generation(GenerationPlan plan, EnginePort& port, const text::TextModel& text, std::shared_ptr<Mailbox> mailbox);
+  /// `port`, `text` and `histograms` must outlive it.
+  Generation(GenerationPlan plan, EnginePort& port, const text::TextModel& text, std::shared_ptr<Mailbox> mailbox,
+             RequestHistograms& histograms);
   /// Ends what still runs.
   ~Generation();
 
@@ -54,6 +56,7 @@ class Generation final {
   struct Choice {
     std::unique_ptr<RunningRequest> running;
     text::OutputStream stream;
+    RequestTimes times;
     bool started = false;
   };
 
@@ -61,6 +64,7 @@ class Generation final {
   EnginePort& port_;
   const text::TextModel& text_;
   std::shared_ptr<Mailbox> mailbox_;
+  RequestHistograms& histograms_;
   std::vector<Choice> choices_;
   std::vector<int64_t> cached_tokens_;  // of each prompt
   size_t open_choices_ = 0;

@@ -16,7 +16,7 @@ void Mailbox::push(size_t choice, request::Event event) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   const bool first = letters_.empty();
-  letters_.push_back({choice, std::move(event)});
+  letters_.push_back({choice, std::move(event), std::chrono::steady_clock::now()});
   // Posted under the lock, so that close() means that nothing is posted any more.
   if (first) asio::post(timer_.get_executor(), [self = shared_from_this()] { self->wake(); });
 }

@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@ class Mailbox final : public std::enable_shared_from_this<Mailbox> {
   struct Letter {
     size_t choice = 0;
     request::Event event;
+    std::chrono::steady_clock::time_point when;  ///< of push()
   };
 
   /// `strand` is where the coroutine runs.

@@ -26,6 +26,18 @@ class Writer {
     head(name, type, help);
     value(name, number);
   }
+  void histogram(std::string_view name, std::string_view help, const Histogram::Values& values) {
+    head(name, "histogram", help);
+    uint64_t count = 0;
+    for (size_t i = 0; i < values.bounds.size(); ++i) {
+      count += values.counts[i];
+      value(fmt::format("{}_bucket", name), count, fmt::format(",le=\"{}\"", values.bounds[i]));
+    }
+    count += values.counts.back();
+    value(fmt::format("{}_bucket", name), count, ",le=\"+Inf\"");
+    value(fmt::format("{}_sum", name), values.sum);
+    value(fmt::format("{}_count", name), count);
+  }
   std::string take() { return std::move(out_); }
 
  private:
@@ -83,7 +95,8 @@ std::string escape_label(std::string_view value) {
   return out;
 }
 
-std::string metrics_text(const MetricsInput& input, const RequestCounters& counters) {
+std::string metrics_text(const MetricsInput& input, const RequestCounters& counters,
+                         const RequestHistograms& histograms) {
   Writer writer(input.model_name);
   write_engine(writer, input);
   writer.head("vllm:request_success_total", "counter", "Requests that have ended, by reason.");
@@ -92,6 +105,12 @@ std::string metrics_text(const MetricsInput& input, const RequestCounters& count
     writer.value("vllm:request_success_total", counters.count(reason),
                  fmt::format(",finished_reason=\"{}\"", request::to_string(reason)));
   }
+  for (const auto& [name, help, histogram] : histograms.all()) writer.histogram(name, help, histogram->values());
+  const engine::StepTokens& steps = input.engine.step_tokens;
+  writer.histogram("vllm:iteration_tokens_total", "Tokens of an engine step.",
+                   {{steps.kBounds.begin(), steps.kBounds.end()},
+                    {steps.counts.begin(), steps.counts.end()},
+                    static_cast<double>(steps.sum)});
   return writer.take();
 }
 

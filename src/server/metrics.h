@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/engine.h"
+#include "server/request_metrics.h"
 
 namespace lockstep::server {
 
@@ -29,7 +30,8 @@ struct MetricsInput {
   int64_t block_size = 0;
 };
 
-std::string metrics_text(const MetricsInput& input, const RequestCounters& counters);
+std::string metrics_text(const MetricsInput& input, const RequestCounters& counters,
+                         const RequestHistograms& histograms);
 
 /// A label's value: backslash, quote and line feed escaped.
 std::string escape_label(std::string_view value);

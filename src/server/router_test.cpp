@@ -99,7 +99,7 @@ TEST(Metrics, LabelsAreEscapedAndLinesAreReal) {  // case 42
   input.engine.num_cached_blocks = 2;
   input.engine.generation_tokens = 21;
   input.engine.prefix_cache_hits = 5;
-  const std::string text = metrics_text(input, counters);
+  const std::string text = metrics_text(input, counters, RequestHistograms());
   const std::string labels = "{model_name=\"a \\\"b\\\\c d\",engine=\"0\"";
   EXPECT_NE(text.find("\nvllm:kv_cache_usage_perc" + labels + "} 0.25\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nvllm:generation_tokens_total" + labels + "} 21\n"), std::string::npos);

@@ -37,6 +37,7 @@ class ServerState final {
   std::atomic<bool> draining{false};
   std::atomic<int64_t> load{0};  ///< generation requests in work
   RequestCounters counters;
+  RequestHistograms histograms;
 
   /// nullptr until the model is ready.
   std::shared_ptr<const Backing> backing() const;

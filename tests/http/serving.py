@@ -115,6 +115,13 @@ class Server:
         found = re.search(rf"^{re.escape(name)}(?:{{.*}})? (\S+)$", self.get("/metrics").body.decode(), re.M)
         return float(found[1])
 
+    def histogram(self, name):
+        """(upper bound, requests up to it), as they are listed."""
+        text = self.get("/metrics").body.decode()
+        assert len(re.findall(rf"^# TYPE {re.escape(name)} histogram$", text, re.M)) == 1, name
+        found = re.findall(rf'^{re.escape(name)}_bucket{{.*,le="([^"]+)"}} (\d+)$', text, re.M)
+        return [(float(bound), int(count)) for bound, count in found]
+
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
 

@@ -156,6 +156,24 @@ def test_metrics_parse(server):
     assert server.metric("vllm:generation_tokens_total") >= before + 6
     for name in ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"):
         assert server.metric(name) >= 0
+    for name, least in {
+        "vllm:time_to_first_token_seconds": 3,
+        "vllm:inter_token_latency_seconds": 3,
+        "vllm:request_time_per_output_token_seconds": 3,
+        "vllm:e2e_request_latency_seconds": 3,
+        "vllm:request_queue_time_seconds": 3,
+        "vllm:request_prefill_time_seconds": 3,
+        "vllm:request_decode_time_seconds": 3,
+        "vllm:request_inference_time_seconds": 3,
+        "vllm:request_prompt_tokens": 3,
+        "vllm:request_generation_tokens": 3,
+        "vllm:iteration_tokens_total": 6,
+    }.items():
+        buckets = server.histogram(name)
+        bounds, counts = [bound for bound, _ in buckets], [count for _, count in buckets]
+        assert bounds == sorted(set(bounds)) and bounds[-1] == float("inf"), name
+        assert counts == sorted(counts) and counts[-1] == server.metric(name + "_count") >= least, name
+        assert server.metric(name + "_sum") >= 0, name
     assert server.get("/metrics").headers["content-type"].startswith("text/plain")
 
 
