@@ -286,6 +286,28 @@ TEST(Scheduler, PriorityDecidesWhoRunsAndWhoYields) {
   driver.run();
 }
 
+TEST(Scheduler, AHigherPriorityWaitsForASlotAndIsNextThen) {
+  SchedulerOptions options = small();
+  options.policy = Policy::kPriority;
+  options.max_num_seqs = 1;
+  Driver driver(options);
+  for (const auto& [id, priority] : {std::pair<uint64_t, int>{1, 5}, {2, 4}, {3, -5}}) {
+    request::Request request = prompt_of(5, 4);
+    request.priority = priority;
+    driver.add(id, request);
+    if (id == 1) driver.step();
+  }
+  std::vector<uint64_t> order;
+  while (driver.scheduler.has_requests()) {
+    const StepPlan& plan = driver.step();
+    for (const PlanRow& row : plan.rows) {
+      if (order.empty() || order.back() != row.request_id) order.push_back(row.request_id);
+    }
+  }
+  EXPECT_EQ(order, (std::vector<uint64_t>{1, 3, 2}));
+  EXPECT_EQ(driver.scheduler.stats().num_preemptions, 0);
+}
+
 TEST(Scheduler, TheLowestPriorityYieldsWhenBlocksRunOut) {
   SchedulerOptions options = small();
   options.policy = Policy::kPriority;
