@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -34,6 +37,15 @@ constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::seconds kFlushTime{2};
 /// When accept fails (no file descriptors left) it is tried again after this time.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// Network threads do little, but at once: /health must answer while the engine's threads and other programs have all
+/// cores. Real-time order is what holds against other programs too (their own nice values count in their own group
+/// only). Where it isn't allowed (CAP_SYS_NICE, RLIMIT_RTPRIO) the thread stays as it is.
+void put_first() {
+  sched_param lowest{};
+  lowest.sched_priority = sched_get_priority_min(SCHED_RR);
+  pthread_setschedparam(pthread_self(), SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
+}
 
 Expected<tcp::endpoint> resolve(asio::io_context& context, const ServerOptions& options) {
   boost::system::error_code error;
@@ -171,7 +183,12 @@ Expected<std::unique_ptr<Server>> Server::start(ServerOptions options) {
     asio::co_spawn(impl.control, [&impl] { return impl.watch_signals(); }, asio::detached);
   }
   asio::co_spawn(impl.control, [&impl] { return impl.accept(); }, asio::detached);
-  for (int i = 0; i < checked.io_threads; ++i) impl.threads.emplace_back([&impl] { impl.context.run(); });
+  for (int i = 0; i < checked.io_threads; ++i) {
+    impl.threads.emplace_back([&impl] {
+      put_first();
+      impl.context.run();
+    });
+  }
   return server;
 }
 

@@ -3,6 +3,8 @@
 import concurrent.futures
 import contextlib
 import json
+import os
+import pathlib
 import random
 import signal
 import socket
@@ -220,3 +222,15 @@ def test_a_stopped_client_goes_on_later(server):
     client.send_signal(signal.SIGCONT)
     out, _ = client.communicate(timeout=30)
     assert out.count(b'"finish_reason":"length"') == 4 and out.endswith(b"data: [DONE]\n\n")
+
+
+def may_run_in_real_time():
+    probe = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    return subprocess.run([sys.executable, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_only_the_network_threads_run_before_all_others(server):
+    """/health is answered at once beside busy programs (measured: docs/performance.md)."""
+    tasks = [int(task.name) for task in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir()]
+    first = [task for task in tasks if os.sched_getscheduler(task) & ~os.SCHED_RESET_ON_FORK == os.SCHED_RR]
+    assert len(first) == (2 if may_run_in_real_time() else 0)
