@@ -13,8 +13,12 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   engine::EngineOptions& engine = flags.engine;
   command.add_option("--model", flags.model, "directory with config.json and safetensors files, or a .gguf file")
       ->required();
-  command.add_option("--weights", flags.weights, "native (as stored), or dequantised to bf16 or f32")
-      ->check(CLI::IsMember({"native", "bf16", "f32"}))
+  command
+      .add_option(
+          "--weights", flags.weights,
+          "native (as stored), dequantised to bf16 or f32, or bf16dot: activations rounded to bf16 too, for CPUs with "
+          "AVX512_BF16")
+      ->check(CLI::IsMember({"native", "bf16", "f32", "bf16dot"}))
       ->capture_default_str();
   command
       .add_option("--quantization", flags.quantization,
@@ -91,6 +95,7 @@ Expected<loader::WeightsMode> weights_mode(const EngineFlags& flags) {
     return flags.quantization == "w8a8" ? loader::WeightsMode::kW8A8 : loader::WeightsMode::kW4A8;
   }
   if (flags.weights == "f32") return loader::WeightsMode::kF32;
+  if (flags.weights == "bf16dot") return loader::WeightsMode::kBF16Dot;
   return flags.weights == "bf16" ? loader::WeightsMode::kBF16 : loader::WeightsMode::kNative;
 }
 

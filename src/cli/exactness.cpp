@@ -80,7 +80,7 @@ void add_machine_cases(CaseList& list, bool quick) {
   for (const int threads : {1, 2, 3, 5}) {
     list.add("threads", fmt::format("{}", threads), [threads](EngineFlags& f) { f.threads = threads; });
   }
-  for (const char* isa : {"ref", "avx2", "avx512", "avx512vnni"}) {
+  for (const char* isa : {"ref", "avx2", "avx512", "avx512vnni", "avx512bf16"}) {
     if (!kernels::select_kernels(isa)) continue;
     auto& made = list.add("instruction set", isa);
     made.isa = isa;

@@ -11,5 +11,6 @@ const KernelTable& ref_table();
 const KernelTable& avx2_table();
 const KernelTable& avx512_table();
 const KernelTable& avx512vnni_table();
+const KernelTable& avx512bf16_table();  ///< VNNI and BF16
 
 }  // namespace lockstep::kernels

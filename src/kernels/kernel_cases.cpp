@@ -22,6 +22,7 @@ SourceType source_of(WeightFormat format) {
     case WeightFormat::kF16:
       return SourceType::kF16;
     case WeightFormat::kBF16:
+    case WeightFormat::kBF16Dot:
       return SourceType::kBF16;
     case WeightFormat::kQ8G32:
       return SourceType::kQ8_0;
@@ -92,16 +93,22 @@ MatmulCase::MatmulCase(WeightFormat format_in, int64_t m_in, int64_t n_in, int64
   const std::vector<std::byte> rows = source_rows(source, n, padded, values);
   pack_matrix(format, source, rows.data(), source_row_bytes(source, padded), n, padded, weights.data());
   x = values.floats(m * k, -2.0f, 2.0f);
-  const bool per_row = kind == Activations::kInt16;
+  const bool is_bf16 = kind == Activations::kBF16;
+  const bool per_row = kind == Activations::kInt16 || is_bf16;
   xq_stride = kind == Activations::kInt8G32 ? num_groups(k) * kGroup : num_channel_groups(k) * kChannelGroup;
   group_stride = per_row ? 1 : (kind == Activations::kInt8G64 ? num_channel_groups(k) : num_groups(k));
   xq.resize(static_cast<size_t>(per_row ? 0 : m * xq_stride));
-  xq16.resize(static_cast<size_t>(per_row ? m * xq_stride : 0));
+  xq16.resize(static_cast<size_t>(kind == Activations::kInt16 ? m * xq_stride : 0));
+  xb16.resize(static_cast<size_t>(is_bf16 ? m * xq_stride : 0));
   x_scale.resize(static_cast<size_t>(m * group_stride));
   x_sum.resize(x_scale.size());
   for (int64_t row = 0; row < m; ++row) {
     const float* from = x.data() + row * k;
     const int64_t at = row * group_stride;
+    if (is_bf16) {
+      ref_table().round_row_bf16(from, k, xb16.data() + row * xq_stride);
+      continue;
+    }
     if (per_row) {
       ref_table().quantize_row16(from, k, xq16.data() + row * xq_stride, x_scale.data() + at);
       continue;
@@ -121,6 +128,7 @@ std::vector<float> MatmulCase::run(MatmulFn function) const {
             .x_stride = k,
             .xq = xq.data(),
             .xq16 = xq16.data(),
+            .xb16 = xb16.data(),
             .xq_stride = xq_stride,
             .x_scale = x_scale.data(),
             .x_sum = x_sum.data(),

@@ -34,8 +34,9 @@ struct MatmulCase {
   int64_t m, n, k;
   std::vector<std::byte> weights;
   std::vector<float> x;
-  std::vector<int8_t> xq;     ///< empty for int16 activations
-  std::vector<int16_t> xq16;  ///< empty for others
+  std::vector<int8_t> xq;      ///< empty for int16 activations
+  std::vector<int16_t> xq16;   ///< empty for others
+  std::vector<uint16_t> xb16;  ///< the same, bf16 activations
   std::vector<float> x_scale;
   std::vector<int32_t> x_sum;
   int64_t xq_stride = 0, group_stride = 0;

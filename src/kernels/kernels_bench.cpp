@@ -80,6 +80,7 @@ void bench_matmul(benchmark::State& state, const KernelTable* table, WeightForma
            .x_stride = shape.k,
            .xq = one.xq.data() + (one.xq.empty() ? 0 : row * one.xq_stride),
            .xq16 = one.xq16.data() + (one.xq16.empty() ? 0 : row * one.xq_stride),
+           .xb16 = one.xb16.data() + (one.xb16.empty() ? 0 : row * one.xq_stride),
            .xq_stride = one.xq_stride,
            .x_scale = one.x_scale.data() + row * one.group_stride,
            .x_sum = one.x_sum.data() + row * one.group_stride,
@@ -125,6 +126,7 @@ std::vector<const KernelTable*> tables() {
   if (features.avx2 && features.fma && features.f16c) out.push_back(&avx2_table());
   if (features.avx512) out.push_back(&avx512_table());
   if (features.avx512_vnni) out.push_back(&avx512vnni_table());
+  if (features.avx512_vnni && features.avx512_bf16) out.push_back(&avx512bf16_table());
   return out;
 }
 

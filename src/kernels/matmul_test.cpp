@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <immintrin.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "base/half.h"
 #include "kernels/block_layout.h"
 #include "kernels/kernel_cases.h"
 #include "kernels/pack.h"
@@ -140,6 +142,62 @@ TEST_P(MatmulTest, DenormalsInfinitiesAndNaNs) {
       expect_same(test, *GetParam());
     }
   }
+}
+
+TEST_P(MatmulTest, Bf16DotFlushesDenormalsAndSpreadsNaNs) {
+  // Products and sums around 2^-126, where flushing inputs and results to zero shows, and the caller's MXCSR is kept.
+  CaseValues values(11);
+  for (const int64_t m : {1, 5, 14}) {
+    MatmulCase test(WeightFormat::kBF16Dot, m, 40, 75, 6);
+    auto* w = reinterpret_cast<uint16_t*>(test.weights.data());
+    for (size_t i = 0; i < test.weights.size() / 2; ++i) {
+      if (w[i] != 0) w[i] = static_cast<uint16_t>((w[i] & 0x807f) | (60u + values.word() % 8) << 7);
+    }
+    for (uint16_t& x : test.xb16) {
+      const uint32_t pick = values.word() % 16;
+      if (x != 0) x = static_cast<uint16_t>((x & 0x807f) | (pick < 2 ? 0u : 56u + pick % 12) << 7);
+    }
+    const unsigned before = _mm_getcsr();
+    expect_same(test, *GetParam());
+    EXPECT_EQ(_mm_getcsr() & 0x8040u, before & 0x8040u);
+    test.xb16[3] = 0x7f80;
+    if (m > 1) test.xb16[static_cast<size_t>(test.xq_stride) + 8] = 0x7fc0;
+    expect_same(test, *GetParam());
+  }
+}
+
+TEST_P(MatmulTest, Bf16RowsAreRoundedAsTheReference) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float largest = std::numeric_limits<float>::max();  // rounds to infinity
+  for (const int64_t k : {1, 16, 63, 64, 65, 130}) {
+    for (const float special : {0.0f, -0.0f, 0x1p-130f, 0x1.01p0f, 0x1.03p0f, 0x1.fep127f, largest, infinity, -infinity,
+                                std::numeric_limits<float>::quiet_NaN()}) {
+      std::vector<float> x = CaseValues(static_cast<uint32_t>(k)).floats(k, -3.0f, 3.0f);
+      x[static_cast<size_t>(k - 1)] = special;
+      std::vector<uint16_t> ours(static_cast<size_t>(num_channel_groups(k) * kChannelGroup), 0x5555), expected = ours;
+      const bool finite = GetParam()->round_row_bf16(x.data(), k, ours.data());
+      EXPECT_EQ(finite, ref_table().round_row_bf16(x.data(), k, expected.data()));
+      EXPECT_EQ(finite, std::abs(special) < 0x1.ffp127f) << special;
+      EXPECT_EQ(ours, expected) << "k " << k << " " << special;
+    }
+  }
+}
+
+TEST(MatmulReferenceTest, Bf16DotAddsTheOddProductFirst) {
+  // 2^24 + 1 is 2^24 in f32, so the order of the second pair shows; denormal inputs and results are zeros.
+  MatmulCase test(WeightFormat::kBF16Dot, 1, 1, 4, 1);
+  auto* w = reinterpret_cast<uint16_t*>(test.weights.data());
+  const auto dot = [&](const std::vector<float>& x, const std::vector<float>& weights) {
+    for (size_t k = 0; k < 4; ++k) {
+      test.xb16[k] = f32_to_bf16(x[k]);
+      w[k / 2 * 2 * kPanelColumns + k % 2] = f32_to_bf16(weights[k]);
+    }
+    return test.run(ref_table().matmul[static_cast<int>(WeightFormat::kBF16Dot)])[0];
+  };
+  EXPECT_EQ(dot({0x1p12f, 0, 0x1p12f, 1}, {0x1p12f, 0, -0x1p12f, 1}), 0.0f);
+  EXPECT_EQ(dot({0x1p12f, 0, 1, 0x1p12f}, {0x1p12f, 0, 1, -0x1p12f}), 1.0f);
+  EXPECT_EQ(dot({1, 0x1p-64f, 0, 0}, {0x1p-126f, 0x1p-64f, 0, 0}), 0x1p-126f);
+  EXPECT_EQ(dot({1, 0, 0, 0}, {0x1p-127f, 0, 0, 0}), 0.0f);
 }
 
 TEST(MatmulReferenceTest, IsCloseToDoublePrecision) {

@@ -177,6 +177,7 @@ bool can_pack(WeightFormat format, SourceType source) {
     case WeightFormat::kF32:
     case WeightFormat::kF16:
     case WeightFormat::kBF16:
+    case WeightFormat::kBF16Dot:
       return true;
     case WeightFormat::kQ8G32:
       return source == SourceType::kQ8_0;
@@ -204,6 +205,7 @@ void pack_panel(WeightFormat format, SourceType source, const std::byte* const* 
     case WeightFormat::kF16:
       return pack_float_panel(format, source, rows, count, k, out);
     case WeightFormat::kBF16:
+    case WeightFormat::kBF16Dot:
       if (source == SourceType::kBF16) return pack_bf16_panel(rows, count, k, out);
       return pack_float_panel(format, source, rows, count, k, out);
     case WeightFormat::kQ8G32:
@@ -251,6 +253,7 @@ void unpack_row(WeightFormat format, const std::byte* packed, int64_t k, int64_t
       for (int64_t i = 0; i < k; ++i) out[i] = f16_to_f32(load<uint16_t>(panel, i * kPanelColumns + column));
       return;
     case WeightFormat::kBF16:
+    case WeightFormat::kBF16Dot:
       for (int64_t i = 0; i < k; ++i)
         out[i] = bf16_to_f32(load<uint16_t>(panel, (i / 2 * kPanelColumns + column) * 2 + i % 2));
       return;

@@ -40,9 +40,9 @@ int64_t source_row_bytes(SourceType source, int64_t k);
 /// True if the f16 scales and minimums of all blocks of a row are finite (plain types have none).
 bool has_finite_scales(SourceType source, const std::byte* row, int64_t k);
 
-/// True if pack_panel can make `format` from `source`: any source to f32 (exact), bf16 and f16 (rounded to nearest
-/// even); block types also to the format of the same name, bit for bit; any source to w8a16 and w8a8, and floats to
-/// Q4_1 (rounding: pack_quantize.h). Blocks are never rounded to 4 bits again.
+/// True if pack_panel can make `format` from `source`: any source to f32 (exact), bf16, bf16dot and f16 (rounded to
+/// nearest even); block types also to the format of the same name, bit for bit; any source to w8a16 and w8a8, and
+/// floats to Q4_1 (rounding: pack_quantize.h). Blocks are never rounded to 4 bits again.
 bool can_pack(WeightFormat format, SourceType source);
 
 /// Packs up to 16 rows into one panel of panel_bytes(format, k) bytes. rows[i] points at row i (any alignment); columns

@@ -42,6 +42,8 @@ std::string_view to_string(WeightFormat format) {
       return "w8a16";
     case WeightFormat::kW8A8:
       return "w8a8";
+    case WeightFormat::kBF16Dot:
+      return "bf16dot";
   }
   return "unknown";
 }
@@ -56,12 +58,14 @@ Activations activations_of(WeightFormat format) {
       return Activations::kInt16;
     case WeightFormat::kW8A8:
       return Activations::kInt8G64;
+    case WeightFormat::kBF16Dot:
+      return Activations::kBF16;
     default:
       return Activations::kInt8G32;
   }
 }
 
-bool has_int8_activations(WeightFormat format) { return activations_of(format) != Activations::kF32; }
+bool has_rounded_activations(WeightFormat format) { return activations_of(format) != Activations::kF32; }
 
 int64_t panel_bytes(WeightFormat format, int64_t k) {
   switch (format) {
@@ -70,7 +74,8 @@ int64_t panel_bytes(WeightFormat format, int64_t k) {
     case WeightFormat::kF16:
       return k * kPanelColumns * 2;
     case WeightFormat::kBF16:
-      return (k + 1) / 2 * kPanelColumns * 4;
+    case WeightFormat::kBF16Dot:
+      return bf16_pairs(k) * kPanelColumns * 4;
     case WeightFormat::kQ8G32:
       return num_groups(k) * kQ8GroupBytes;
     case WeightFormat::kQ4_0:

@@ -34,10 +34,11 @@ enum class WeightFormat : uint8_t {
   kQ6_K,
   kIQ4_NL,
   kIQ4_XS,
-  kW8A16,  ///< One scale per output channel. Panel: i8 [ceil(k/4)][16][4] (k = 4*j + i), then f32 scale [16]
-  kW8A8,   ///< The same panel; other activations
+  kW8A16,    ///< One scale per output channel. Panel: i8 [ceil(k/4)][16][4] (k = 4*j + i), then f32 scale [16]
+  kW8A8,     ///< The same panel; other activations
+  kBF16Dot,  ///< The panel of kBF16; activations are bf16 too
 };
-inline constexpr int kNumWeightFormats = 17;
+inline constexpr int kNumWeightFormats = 18;
 
 /// What a format's matmul takes as activations.
 enum class Activations : uint8_t {
@@ -45,6 +46,7 @@ enum class Activations : uint8_t {
   kInt8G32,  ///< int8 per group of 32 (KernelTable::quantize_g32)
   kInt8G64,  ///< int8 per group of 64 (quantize_g64)
   kInt16,    ///< int16 per row (quantize_row16)
+  kBF16,     ///< rounded to bf16 (round_row_bf16)
 };
 Activations activations_of(WeightFormat format);
 
@@ -54,8 +56,8 @@ inline constexpr int64_t kQ4_0GroupBytes = kGroup * kPanelColumns / 2 + 2 * kPan
 inline constexpr int64_t kQ4_1GroupBytes = kGroup * kPanelColumns / 2 + 4 * kPanelColumns;
 
 std::string_view to_string(WeightFormat format);  ///< "bf16", "w8g32", "q4_0", ...
-/// True for formats whose activations are quantised, to int8 or int16.
-bool has_int8_activations(WeightFormat format);
+/// True for formats whose activations are rounded first: to int8, int16 or bf16.
+bool has_rounded_activations(WeightFormat format);
 /// Groups of 32 that k elements take; a short last group is padded with zeros.
 [[gnu::always_inline]] inline int64_t num_groups(int64_t k) { return (k + kGroup - 1) / kGroup; }
 [[gnu::always_inline]] inline int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
@@ -67,6 +69,8 @@ inline constexpr int64_t kQuadBytes = 4 * kPanelColumns;
 }
 /// Groups of 64 that k activations take; a short last group is padded with zeros.
 [[gnu::always_inline]] inline int64_t num_channel_groups(int64_t k) { return (k + kChannelGroup - 1) / kChannelGroup; }
+/// The panels of bf16: pairs of k, padded with a zero.
+[[gnu::always_inline]] inline int64_t bf16_pairs(int64_t k) { return (k + 1) / 2; }
 /// Bytes of one panel of 16 columns. A multiple of 32.
 int64_t panel_bytes(WeightFormat format, int64_t k);
 inline int64_t packed_bytes(WeightFormat format, int64_t n, int64_t k) {

@@ -29,8 +29,13 @@ std::string missing_for_avx2(const cpu::Features& f) {
 std::string missing_for_avx512(const cpu::Features& f) { return f.avx512 ? "" : "AVX-512 F, BW, VL, DQ"; }
 std::string missing_for_vnni(const cpu::Features& f) { return f.avx512_vnni ? "" : "AVX-512 F, BW, VL, DQ, VNNI"; }
 
+std::string missing_for_bf16(const cpu::Features& f) {
+  return f.avx512_vnni && f.avx512_bf16 ? "" : "AVX-512 F, BW, VL, DQ, VNNI, BF16";
+}
+
 // Best first.
 constexpr Level kLevels[] = {
+    {"avx512bf16", avx512bf16_table, missing_for_bf16},
     {"avx512vnni", avx512vnni_table, missing_for_vnni},
     {"avx512", avx512_table, missing_for_avx512},
     {"avx2", avx2_table, missing_for_avx2},

@@ -37,18 +37,22 @@ TEST(SelectTest, TakesTheBestByDefaultAndNamedLevelsOnly) {
   const auto best = select_kernels("");
   ASSERT_TRUE(best.has_value()) << best.error().to_string();
   const cpu::Features features = cpu::detect_features();
-  EXPECT_EQ((*best)->isa, features.avx512_vnni ? "avx512vnni" : (features.avx512 ? "avx512" : "avx2"));
+  const bool bf16 = features.avx512_vnni && features.avx512_bf16;
+  const std::string_view wide = features.avx512_vnni ? (bf16 ? "avx512bf16" : "avx512vnni") : "avx512";
+  EXPECT_EQ((*best)->isa, features.avx512 ? wide : "avx2");
   EXPECT_EQ((*select_kernels("ref"))->isa, "ref");
   EXPECT_EQ((*select_kernels("avx2"))->isa, "avx2");
   const auto unknown = select_kernels("neon");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(unknown.error().message().find("ref, avx2, avx512, avx512vnni"), std::string::npos)
+  EXPECT_NE(unknown.error().message().find("ref, avx2, avx512, avx512vnni, avx512bf16"), std::string::npos)
       << unknown.error().message();
-  const auto vnni = select_kernels("avx512vnni");
-  EXPECT_EQ(vnni.has_value(), features.avx512_vnni);
-  if (!vnni) {
-    EXPECT_EQ(vnni.error().code(), StatusCode::kUnsupported);
+  for (const auto& [isa, there] : {std::pair{"avx512vnni", features.avx512_vnni}, std::pair{"avx512bf16", bf16}}) {
+    const auto table = select_kernels(isa);
+    EXPECT_EQ(table.has_value(), there) << isa;
+    if (!table) {
+      EXPECT_EQ(table.error().code(), StatusCode::kUnsupported);
+    }
   }
 }
 

@@ -77,6 +77,9 @@ std::vector<float> run_elementwise(const KernelTable& table, std::vector<float> 
   out.insert(out.end(), q64.begin(), q64.end());
   table.quantize_row16(x.data(), n, q16.data(), scale.data() + scale.size() - 1);
   out.insert(out.end(), q16.begin(), q16.end());
+  std::vector<uint16_t> rounded(q64.size());
+  table.round_row_bf16(x.data(), n, rounded.data());
+  out.insert(out.end(), rounded.begin(), rounded.end());
   keep(scale);
   return out;
 }

@@ -6,27 +6,29 @@
 
 namespace lockstep::kernels {
 
-const KernelTable& avx512_simde_table(bool vnni) {
-  const auto make = [](bool with_vnni) {
+const KernelTable& avx512_simde_table(bool native) {
+  const auto make = [](bool with_extensions) {
     KernelTable table{};
-    table.isa = with_vnni ? "avx512vnni-simde" : "avx512-simde";
+    table.isa = with_extensions ? "avx512bf16-simde" : "avx512-simde";
     avx512_simde::add_float_matmul(&table);
-    if (with_vnni) {
+    if (with_extensions) {
       avx512_simde::add_int8_matmul_vnni(&table);
       avx512_simde::add_block_matmul_vnni(&table);
       avx512_simde::add_channel_matmul_vnni(&table);
+      avx512_simde::add_bf16dot_matmul_native(&table);
     } else {
       avx512_simde::add_int8_matmul(&table);
       avx512_simde::add_block_matmul(&table);
       avx512_simde::add_channel_matmul(&table);
+      avx512_simde::add_bf16dot_matmul(&table);
     }
     avx512_simde::add_attention(&table);
     avx512_simde::add_elementwise(&table);
     return table;
   };
   static const KernelTable plain = make(false);
-  static const KernelTable with_vnni = make(true);
-  return vnni ? with_vnni : plain;
+  static const KernelTable with_extensions = make(true);
+  return native ? with_extensions : plain;
 }
 
 }  // namespace lockstep::kernels

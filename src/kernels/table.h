@@ -43,7 +43,8 @@ struct MatmulArgs {
   const int8_t*
       xq;  ///< [m][groups*G] for int8 activations, in groups of G = 32 (kInt8G32) or 64 (kInt8G64); zero past k
   const int16_t* xq16;   ///< [m][num_channel_groups(k)*64] for int16 activations, as quantize_row16 writes them
-  int64_t xq_stride;     ///< elements between rows of xq or xq16
+  const uint16_t* xb16;  ///< [m][num_channel_groups(k)*64] for bf16 activations; zero past k
+  int64_t xq_stride;     ///< elements between rows of xq, xq16 or xb16
   const float* x_scale;  ///< [m][groups]; int16: [m][1]
   const int32_t* x_sum;  ///< [m][groups] sums of xq over the group; int16: not used
   int64_t group_stride;  ///< elements between rows of x_scale and x_sum
@@ -58,6 +59,9 @@ struct MatmulArgs {
 /// kW8A8: for groups of 64 ascending, acc = fma(float(isum), x_scale, acc); out = acc * scale of the column.
 /// kW8A16: for blocks of kExactElements of k ascending, acc = acc + float(exact int32 sum of the block); out = acc *
 /// (x_scale * scale of the column).
+/// kBF16Dot: for pairs of k ascending, as AVX512_BF16's vdpbf16ps defines it: acc = fma(x[2j+1], w[2j+1], acc), then
+/// acc = fma(x[2j], w[2j], acc), round to nearest even, with denormal inputs taken as zeros and denormal results
+/// flushed to zero whatever MXCSR says.
 using MatmulFn = void (*)(const MatmulArgs&);
 
 /// Query rows of one kv head against one segment of positions.
@@ -103,7 +107,7 @@ struct ArgMax {
 };
 
 struct KernelTable {
-  std::string_view isa;  ///< "ref", "avx2", "avx512", "avx512vnni"
+  std::string_view isa;  ///< "ref", "avx2", "avx512", "avx512vnni", "avx512bf16"
 
   // Matmul, indexed by WeightFormat.
   MatmulFn matmul[kNumWeightFormats];
@@ -120,6 +124,10 @@ struct KernelTable {
   /// * (2047/amax)); amax < 2^-116 -> scale 0, q 0. Each four lie in the order 0, 2, 1, 3. Returns false (and writes
   /// zeros) on NaN or infinity.
   bool (*quantize_row16)(const float* x, int64_t k, int16_t* q, float* scale);
+
+  /// Row of k floats -> bf16 (nearest even; padded with zeros to a multiple of 64). Returns false if one is not finite
+  /// in bf16.
+  bool (*round_row_bf16)(const float* x, int64_t k, uint16_t* out);
 
   // Attention, indexed by KvDType.
   AttendFn attend_segment[2];

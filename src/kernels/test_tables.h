@@ -13,15 +13,16 @@
 namespace lockstep::kernels {
 
 /// simde_table.cpp
-const KernelTable& avx512_simde_table(bool vnni);
+const KernelTable& avx512_simde_table(bool native);  ///< native: with VNNI and BF16
 
 /// The widest that this CPU runs comes last.
 inline std::vector<const KernelTable*> tables_to_test() {
   const cpu::Features features = cpu::detect_features();
-  std::vector<const KernelTable*> tables = {&ref_table(), &avx512_simde_table(/*vnni=*/false),
-                                            &avx512_simde_table(/*vnni=*/true), &avx2_table()};
+  std::vector<const KernelTable*> tables = {&ref_table(), &avx512_simde_table(/*native=*/false),
+                                            &avx512_simde_table(/*native=*/true), &avx2_table()};
   if (features.avx512) tables.push_back(&avx512_table());
   if (features.avx512_vnni) tables.push_back(&avx512vnni_table());
+  if (features.avx512_vnni && features.avx512_bf16) tables.push_back(&avx512bf16_table());
   return tables;
 }
 

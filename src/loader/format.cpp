@@ -94,6 +94,8 @@ WeightFormat format_of(DType stored, WeightsMode mode, Role role) {
       return WeightFormat::kBF16;
     case WeightsMode::kF32:
       return WeightFormat::kF32;
+    case WeightsMode::kBF16Dot:
+      return WeightFormat::kBF16Dot;
     case WeightsMode::kW8A16:
       return WeightFormat::kW8A16;
     case WeightsMode::kW8A8:

@@ -275,8 +275,8 @@ TEST_F(LoadTest, PlansTheBytesOfMixedModels) {
 }
 
 TEST_F(LoadTest, PlansTheBytesThatItTakes) {
-  for (const WeightsMode mode : {WeightsMode::kNative, WeightsMode::kBF16, WeightsMode::kF32, WeightsMode::kW8A16,
-                                 WeightsMode::kW8A8, WeightsMode::kW4A8}) {
+  for (const WeightsMode mode : {WeightsMode::kNative, WeightsMode::kBF16, WeightsMode::kF32, WeightsMode::kBF16Dot,
+                                 WeightsMode::kW8A16, WeightsMode::kW8A8, WeightsMode::kW4A8}) {
     const auto weights = load(*model(), mode);
     ASSERT_TRUE(weights);
     EXPECT_EQ(decoder_bytes(config_, spec_, mode, DType::kBF16), weights->bytes()) << to_string(mode);

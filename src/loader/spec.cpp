@@ -108,6 +108,8 @@ std::string_view to_string(WeightsMode mode) {
       return "bf16";
     case WeightsMode::kF32:
       return "f32";
+    case WeightsMode::kBF16Dot:
+      return "bf16dot";
     case WeightsMode::kW8A16:
       return "w8a16";
     case WeightsMode::kW8A8:

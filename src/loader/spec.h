@@ -18,9 +18,9 @@ using files::RopeConfig;
 using files::RopeType;
 
 /// How weights are held. kNative: as stored (docs/numerics.md's mode of the stored type). kBF16, kF32: everything
-/// converted or dequantised to that; f32 is the mode that golden values are compared in. kW8A16, kW8A8, kW4A8: matrices
-/// quantised while loading; w4a8 keeps embedding and head as w8a8.
-enum class WeightsMode { kNative, kBF16, kF32, kW8A16, kW8A8, kW4A8 };
+/// converted or dequantised to that; f32 is the mode that golden values are compared in; bf16dot rounds activations to
+/// bf16 too. kW8A16, kW8A8, kW4A8: matrices quantised while loading; w4a8 keeps embedding and head as w8a8.
+enum class WeightsMode { kNative, kBF16, kF32, kBF16Dot, kW8A16, kW8A8, kW4A8 };
 std::string_view to_string(WeightsMode mode);
 
 /// What an architecture says about its weights; sizes come from the config.

@@ -12,7 +12,7 @@
 namespace lockstep::model {
 namespace {
 
-bool takes_int8(const ops::Matrix& matrix) { return kernels::has_int8_activations(matrix.format()); }
+bool takes_int8(const ops::Matrix& matrix) { return kernels::has_rounded_activations(matrix.format()); }
 
 bool takes_int8(const loader::Projection& weights) {
   return std::any_of(weights.parts.begin(), weights.parts.end(),

@@ -12,8 +12,8 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 int64_t pass_rows(const Matrix& head, const QuantizedRows& quantized, const HeadScratch::Impl& scratch) {
-  return kernels::has_int8_activations(head.format()) ? std::min(scratch.max_rows, quantized.max_rows())
-                                                      : scratch.max_rows;
+  return kernels::has_rounded_activations(head.format()) ? std::min(scratch.max_rows, quantized.max_rows())
+                                                         : scratch.max_rows;
 }
 
 void give_slot(HeadPass& pass, int64_t r) {

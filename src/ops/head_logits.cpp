@@ -15,7 +15,7 @@ kernels::MatmulArgs matmul_args(const HeadPass& pass, int64_t row, int64_t rows,
   args.n = columns;
   args.k = pass.head.k();
   args.m = rows;
-  if (kernels::has_int8_activations(pass.head.format())) {
+  if (kernels::has_rounded_activations(pass.head.format())) {
     pass.quantized.bind(pass.head.k(), row, args);
   } else {
     args.x = pass.hidden.row(row);
@@ -70,7 +70,7 @@ void compute_logits(const HeadPass& pass, View<float> logits_out) {
   const HeadScratch::Impl& scratch = pass.scratch;
   LOCKSTEP_CHECK(pass.ctx.pool->size() <= scratch.threads);
   std::fill_n(scratch.row_ok.as<int32_t>(), pass.rows, 1);
-  if (kernels::has_int8_activations(pass.head.format())) {
+  if (kernels::has_rounded_activations(pass.head.format())) {
     // A row that is not finite becomes zeros here and its logits look fine: row_ok remembers.
     quantize_rows(pass.ctx, kernels::activations_of(pass.head.format()), pass.hidden, pass.quantized,
                   View<int32_t>(scratch.row_ok.as<int32_t>(), {pass.rows}));

@@ -21,7 +21,7 @@ struct Cut {
 
 int64_t activation_bytes(Activations kind) {
   if (kind == Activations::kF32) return 4;
-  return kind == Activations::kInt16 ? 2 : 1;
+  return kind == Activations::kInt16 || kind == Activations::kBF16 ? 2 : 1;
 }
 
 Cut choose_cut(const Matrix& w, int64_t m) {
@@ -48,7 +48,7 @@ struct RowLayout {
 RowLayout row_layout(Activations kind, int64_t k) {
   if (kind == Activations::kInt8G32) return {kernels::num_groups(k) * kernels::kGroup, kernels::num_groups(k)};
   const int64_t groups = kernels::num_channel_groups(k);
-  return {groups * kernels::kChannelGroup, kind == Activations::kInt16 ? 1 : groups};
+  return {groups * kernels::kChannelGroup, kind == Activations::kInt8G64 ? groups : 1};
 }
 
 }  // namespace
@@ -79,6 +79,8 @@ void QuantizedRows::bind(int64_t k, int64_t first_row, kernels::MatmulArgs& args
   args.group_stride = layout.groups;
   if (kind_ == Activations::kInt16) {
     args.xq16 = q_.as<const int16_t>() + first_row * layout.elements;
+  } else if (kind_ == Activations::kBF16) {
+    args.xb16 = q_.as<const uint16_t>() + first_row * layout.elements;
   } else {
     args.xq = q_.as<const int8_t>() + first_row * layout.elements;
   }
@@ -99,6 +101,7 @@ void quantize_rows(const Context& ctx, Activations kind, View<const float> x, Qu
     const int64_t at = t * layout.elements;
     float* scale = out.scale_.as<float>() + t * layout.groups;
     if (kind == Activations::kInt16) return ctx.kernels->quantize_row16(x.row(t), k, out.q_.as<int16_t>() + at, scale);
+    if (kind == Activations::kBF16) return ctx.kernels->round_row_bf16(x.row(t), k, out.q_.as<uint16_t>() + at);
     const auto quantize_groups = kind == Activations::kInt8G64 ? ctx.kernels->quantize_g64 : ctx.kernels->quantize_g32;
     return quantize_groups(x.row(t), k, out.q_.as<int8_t>() + at, scale, out.sum_.as<int32_t>() + t * layout.groups);
   };

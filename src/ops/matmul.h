@@ -10,7 +10,7 @@
 
 namespace lockstep::ops {
 
-/// Storage for rows quantised to int8 or int16, whatever a weight format takes; booked once for the largest step.
+/// Storage for rows rounded to int8, int16 or bf16, whatever a weight format takes; booked once for the largest step.
 class QuantizedRows {
  public:
   static Expected<QuantizedRows> create(int64_t max_rows, int64_t max_k);

@@ -29,7 +29,7 @@ Expected<Operands> make_operands(const Context& ctx, const Matrix& w, int64_t ro
   operands.x.resize(static_cast<size_t>(rows * w.k()));
   for (size_t i = 0; i < operands.x.size(); ++i) operands.x[i] = static_cast<float>(i % 17) * 0.125f - 1.0f;
   LOCKSTEP_ASSIGN_OR_RETURN(operands.quantized, QuantizedRows::create(rows, w.k()));
-  if (kernels::has_int8_activations(w.format())) {
+  if (kernels::has_rounded_activations(w.format())) {
     quantize_rows(ctx, kernels::activations_of(w.format()), {operands.x.data(), {rows, w.k()}}, operands.quantized, {});
   }
   return operands;
@@ -47,7 +47,7 @@ double rate_of(const Context& ctx, const Matrix& w, Operands& operands, Tile til
     args.n = tile.columns;
     args.k = w.k();
     args.m = tile.rows;
-    if (kernels::has_int8_activations(w.format())) {
+    if (kernels::has_rounded_activations(w.format())) {
       operands.quantized.bind(w.k(), 0, args);
     } else {
       args.x = operands.x.data();

@@ -21,7 +21,7 @@ std::vector<float> run(const Engine& engine, const Matrix& w, View<const float> 
   const int64_t m = x.extent(0);
   auto quantized = QuantizedRows::create(m, w.k());
   EXPECT_TRUE(quantized.has_value());
-  if (kernels::has_int8_activations(w.format()))
+  if (kernels::has_rounded_activations(w.format()))
     quantize_rows(engine.ctx, kernels::activations_of(w.format()), x, *quantized, {});
   const int64_t stride = out_stride == 0 ? w.n() : out_stride;
   std::vector<float> storage(static_cast<size_t>(m * stride), testing::kNaN);
@@ -54,7 +54,7 @@ TEST(MatmulTest, EqualsDoubleWithinBounds) {
     for (DType dtype : kSources) {
       const Source source = testing::random_source(dtype, n, k, 7);
       const Matrix w = testing::pack(engine.ctx, source, *native_format(dtype));
-      const std::vector<float> seen = kernels::has_int8_activations(w.format()) ? rounded_to_groups(x, m, k) : x;
+      const std::vector<float> seen = kernels::has_rounded_activations(w.format()) ? rounded_to_groups(x, m, k) : x;
       const std::vector<float> out = run(engine, w, testing::view(x, m, k));
       for (int64_t row = 0; row < m; ++row) {
         for (int64_t column = 0; column < n; ++column) {
@@ -118,7 +118,8 @@ TEST(MatmulTest, QuantisedWhileLoadingARowHasTheSameBitsInAnyBatch) {
   const std::vector<float> x = Random(2).normals(m * k);
   const View<const float> rows = testing::view(x, m, k);
   const Source source = testing::random_source(DType::kBF16, n, k, 8);
-  for (const WeightFormat format : {WeightFormat::kW8A16, WeightFormat::kW8A8, WeightFormat::kQ4_1}) {
+  for (const WeightFormat format :
+       {WeightFormat::kW8A16, WeightFormat::kW8A8, WeightFormat::kQ4_1, WeightFormat::kBF16Dot}) {
     Engine reference(*kernels::select_kernels("ref"), 2);
     const Matrix w = testing::pack(reference.ctx, source, format);
     const std::vector<float> first = run(reference, w, rows.slice(0, 1));
@@ -159,10 +160,13 @@ TEST(MatmulTest, QuantizeRowsTellsNonFiniteRows) {
     x[3 * k + 0] = std::numeric_limits<float>::infinity();
     auto quantized = QuantizedRows::create(m, k);
     ASSERT_TRUE(quantized.has_value());
-    std::vector<int32_t> ok = {1, 1, 1, 1};
-    quantize_rows(engine.ctx, kernels::Activations::kInt8G32, testing::view(std::as_const(x), m, k), *quantized,
-                  View<int32_t>(ok.data(), {m}));
-    EXPECT_EQ(ok, (std::vector<int32_t>{1, 0, 1, 0})) << table->isa;
+    using kernels::Activations;
+    for (const Activations kind :
+         {Activations::kInt8G32, Activations::kInt8G64, Activations::kInt16, Activations::kBF16}) {
+      std::vector<int32_t> ok = {1, 1, 1, 1};
+      quantize_rows(engine.ctx, kind, testing::view(std::as_const(x), m, k), *quantized, View<int32_t>(ok.data(), {m}));
+      EXPECT_EQ(ok, (std::vector<int32_t>{1, 0, 1, 0})) << table->isa << " " << static_cast<int>(kind);
+    }
   }
 }
 

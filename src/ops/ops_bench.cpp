@@ -27,7 +27,7 @@ void matmul_gate_up(benchmark::State& state) {
   QuantizedRows quantized = std::move(*QuantizedRows::create(m, kK));
   const View<const float> rows = testing::view(x, m, kK);
   for ([[maybe_unused]] auto _ : state) {
-    if (kernels::has_int8_activations(w.format()))
+    if (kernels::has_rounded_activations(w.format()))
       quantize_rows(engine.ctx, kernels::activations_of(w.format()), rows, quantized, {});
     matmul(engine.ctx, w, rows, quantized, testing::view(out, m, kN));
   }

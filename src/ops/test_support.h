@@ -45,7 +45,7 @@ class Random {
 /// Every table that this binary and CPU have, "ref" first.
 inline std::vector<const kernels::KernelTable*> all_tables() {
   std::vector<const kernels::KernelTable*> tables;
-  for (const char* name : {"ref", "avx2", "avx512", "avx512vnni"}) {
+  for (const char* name : {"ref", "avx2", "avx512", "avx512vnni", "avx512bf16"}) {
     if (const auto table = kernels::select_kernels(name)) tables.push_back(*table);
   }
   return tables;

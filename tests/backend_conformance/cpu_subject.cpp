@@ -69,7 +69,7 @@ class CpuSubject final : public Subject {
   }
   std::vector<std::string> variants() const override {
     std::vector<std::string> out;
-    for (const char* isa : {"ref", "avx2", "avx512", "avx512vnni"}) {
+    for (const char* isa : {"ref", "avx2", "avx512", "avx512vnni", "avx512bf16"}) {
       if (kernels::select_kernels(isa)) out.emplace_back(isa);
     }
     out.emplace_back(kContiguous);

@@ -55,7 +55,7 @@ def score(model, *args, isa=None):
 
 def available_isas():
     """The instruction sets that this machine has, the reference included: the others fail loudly."""
-    return [isa for isa in ("ref", "avx2", "avx512", "avx512vnni")
+    return [isa for isa in ("ref", "avx2", "avx512", "avx512vnni", "avx512bf16")
             if run("inspect", "--model", GOLDEN / "tiny-llama", isa=isa, check=False).returncode == 0]
 
 

@@ -8,7 +8,7 @@ standard error is that of the difference. docs/numerics.md holds the figures and
   tests/tools/quality.py --model models/SmolLM2-135M-Instruct.Q4_1.gguf native w8a16 w8a8
   tests/tools/quality.py --model DIR --gate 0.005 f32,kv=int8
 
-A mode is what --weights (native, bf16, f32) or --quantization (w8a16, w8a8, w4a8) takes; ",kv=TYPE" adds
+A mode is what --weights (native, bf16, bf16dot, f32) or --quantization (w8a16, w8a8, w4a8) takes; ",kv=TYPE" adds
 --kv-cache-dtype. With --gate the exit status is 1 if a mode's mean difference is above it.
 """
 import argparse
@@ -37,7 +37,7 @@ def parse_arguments():
 
 def flags_of(mode):
     base, *rest = mode.split(",")
-    flags = ["--weights" if base in ("native", "bf16", "f32") else "--quantization", base]
+    flags = ["--weights" if base in ("native", "bf16", "f32", "bf16dot") else "--quantization", base]
     for part in rest:
         key, _, value = part.partition("=")
         if key != "kv" or not value:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/cpu/shape.h"
+#include "base/log.h"
 
 namespace lockstep::backend {
 namespace {
@@ -34,6 +35,10 @@ Expected<std::unique_ptr<CpuBackend>> CpuBackend::load(std::shared_ptr<const loa
   out->attention_ = options.attention;
   out->attend_contiguous_ = options.attention == Attention::kContiguous;
   LOCKSTEP_ASSIGN_OR_RETURN(out->context_.kernels, kernels::select_kernels(options.isa));
+  if (options.weights == loader::WeightsMode::kBF16Dot && out->context_.kernels->isa != "avx512bf16") {
+    log_warning("weights bf16dot: {} has no bf16 dot products; they are emulated, slower than --weights bf16",
+                out->context_.kernels->isa);
+  }
   const int threads = options.threads > 0 ? options.threads : lockstep::cpu::available_cores();
   out->pool_ = std::make_unique<lockstep::cpu::ThreadPool>(threads, options.pin_threads);
   out->context_.pool = out->pool_.get();

@@ -30,7 +30,8 @@ struct CpuBackendOptions {
   loader::WeightsMode weights = loader::WeightsMode::kNative;
   int threads = 0;          ///< 0 = the cores that this process is granted; else 1..1024
   bool pin_threads = true;  ///< to cores, when there are no more threads than granted cores
-  std::string isa = {};     ///< "" = the best that passes its self-check, else "ref", "avx2", "avx512", "avx512vnni"
+  std::string isa =
+      {};  ///< "" = the best that passes its self-check, else "ref", "avx2", "avx512", "avx512vnni", "avx512bf16"
   Attention attention = Attention::kPaged;
   loader::Progress progress = {};  ///< bytes of the file read so far and in all; may be empty
 };

@@ -42,7 +42,7 @@ inline std::vector<float> read_npy(const std::string& path) {
 /// The instruction sets that this machine has, "ref" first.
 inline std::vector<std::string> available_isas() {
   std::vector<std::string> out;
-  for (const char* name : {"ref", "avx2", "avx512", "avx512vnni"}) {
+  for (const char* name : {"ref", "avx2", "avx512", "avx512vnni", "avx512bf16"}) {
     if (kernels::select_kernels(name)) out.emplace_back(name);
   }
   return out;

@@ -10,6 +10,7 @@ void add_float_matmul(KernelTable* table);
 void add_int8_matmul(KernelTable* table);
 void add_block_matmul(KernelTable* table);
 void add_channel_matmul(KernelTable* table);
+void add_bf16dot_matmul(KernelTable* table);
 void add_attention(KernelTable* table);
 void add_elementwise(KernelTable* table);
 

@@ -12,6 +12,7 @@ KernelTable make_table() {
   avx2::add_int8_matmul(&table);
   avx2::add_block_matmul(&table);
   avx2::add_channel_matmul(&table);
+  avx2::add_bf16dot_matmul(&table);
   avx2::add_attention(&table);
   avx2::add_elementwise(&table);
   return table;

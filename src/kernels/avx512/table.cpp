@@ -5,11 +5,13 @@
 namespace lockstep::kernels {
 namespace {
 
-KernelTable make_table(bool vnni) {
+enum class Extension { kNone, kVnni, kBF16 };
+
+KernelTable make_table(std::string_view isa, Extension extension) {
   KernelTable table{};
-  table.isa = vnni ? "avx512vnni" : "avx512";
+  table.isa = isa;
   avx512::add_float_matmul(&table);
-  if (vnni) {
+  if (extension != Extension::kNone) {
     avx512::add_int8_matmul_vnni(&table);
     avx512::add_block_matmul_vnni(&table);
     avx512::add_channel_matmul_vnni(&table);
@@ -17,6 +19,11 @@ KernelTable make_table(bool vnni) {
     avx512::add_int8_matmul(&table);
     avx512::add_block_matmul(&table);
     avx512::add_channel_matmul(&table);
+  }
+  if (extension == Extension::kBF16) {
+    avx512::add_bf16dot_matmul_native(&table);
+  } else {
+    avx512::add_bf16dot_matmul(&table);
   }
   avx512::add_attention(&table);
   avx512::add_elementwise(&table);
@@ -26,12 +33,17 @@ KernelTable make_table(bool vnni) {
 }  // namespace
 
 const KernelTable& avx512_table() {
-  static const KernelTable table = make_table(false);
+  static const KernelTable table = make_table("avx512", Extension::kNone);
   return table;
 }
 
 const KernelTable& avx512vnni_table() {
-  static const KernelTable table = make_table(true);
+  static const KernelTable table = make_table("avx512vnni", Extension::kVnni);
+  return table;
+}
+
+const KernelTable& avx512bf16_table() {
+  static const KernelTable table = make_table("avx512bf16", Extension::kBF16);
   return table;
 }
 

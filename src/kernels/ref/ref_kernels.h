@@ -32,6 +32,10 @@ void matmul_w8a8(const MatmulArgs& args);
 bool quantize_g64(const float* x, int64_t k, int8_t* q, float* scale, int32_t* sum);
 bool quantize_row16(const float* x, int64_t k, int16_t* q, float* scale);
 
+// matmul_bf16dot.cpp
+void matmul_bf16dot(const MatmulArgs& args);
+bool round_row_bf16(const float* x, int64_t k, uint16_t* out);
+
 // attention.cpp
 void attend_segment_bf16(const AttendArgs& args);
 void attend_segment_f32(const AttendArgs& args);
