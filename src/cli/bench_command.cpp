@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_code.h"
+#include "cli/local_model.h"
 #include "cli/json_lines.h"
 #include "cli/progress_bar.h"
 
@@ -210,7 +211,8 @@ Status compare(const Bench& bench) {
   return {};
 }
 
-Status bench(const Flags& flags) {
+Status bench(Flags& flags) {
+  LOCKSTEP_RETURN_IF_ERROR(make_local(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(auto tests, parse_bench_tests(flags.tests));
   for (BenchTest& test : tests) {
     test.steps = flags.steps;

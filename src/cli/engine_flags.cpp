@@ -11,7 +11,10 @@ namespace lockstep::cli {
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   engine::EngineOptions& engine = flags.engine;
-  command.add_option("--model", flags.model, "directory with config.json and safetensors files, or a .gguf file")
+  command
+      .add_option("--model", flags.model,
+                  "folder with config.json and safetensors files, a .gguf file, or a model of the Hugging Face Hub: "
+                  "org/name[@revision][:FILE.gguf]")
       ->required();
   command
       .add_option(

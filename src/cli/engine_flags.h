@@ -18,7 +18,7 @@ class App;
 namespace lockstep::cli {
 
 struct EngineFlags {
-  std::string model;                                          ///< directory or .gguf file
+  std::string model;                                          ///< directory, .gguf file or Hub name (local_model.h)
   std::string tokenizer;                                      ///< directory or .gguf file; "" = the model's own
   std::string weights = "native";                             ///< native, bf16, f32
   std::string quantization = "none";                          ///< none, w8a16, w8a8, w4a8

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/exactness.h"
 #include "cli/exit_code.h"
+#include "cli/local_model.h"
 #include "cli/json_lines.h"
 #include "cli/progress_bar.h"
 
@@ -157,7 +158,8 @@ Expected<Results> run_alone(const EngineFlags& base, const std::shared_ptr<const
 }
 
 /// The number of cases that failed.
-Expected<int64_t> exactness(const Flags& flags) {
+Expected<int64_t> exactness(Flags& flags) {
+  LOCKSTEP_RETURN_IF_ERROR(make_local(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));
   EngineFlags base = flags.engine;
   const int64_t context = base.engine.max_model_len > 0 ? base.engine.max_model_len : checkpoint->config().max_position;

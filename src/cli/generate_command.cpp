@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_code.h"
+#include "cli/local_model.h"
 #include "cli/json_lines.h"
 #include "cli/prompts.h"
 #include "cli/run_requests.h"
@@ -103,7 +104,8 @@ void print_text(const Answer& answer, size_t count, const Prompt& prompt) {
   }
 }
 
-Status generate(const Flags& flags) {
+Status generate(Flags& flags) {
+  LOCKSTEP_RETURN_IF_ERROR(make_local(flags.engine));
   if (flags.prompts.empty()) return invalid_argument("generate needs at least one --prompt, --prompt-ids or --chat");
   LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto text_model, load_text_model(flags));

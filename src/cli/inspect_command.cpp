@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_code.h"
+#include "cli/local_model.h"
 #include "cpu/features.h"
 #include "cpu/thread_pool.h"
 #include "files/checkpoint.h"
@@ -114,8 +115,9 @@ bool has_only_config(const std::filesystem::path& path) {
   return true;
 }
 
-Status inspect(const EngineFlags& flags) {
+Status inspect(EngineFlags& flags) {
   fmt::print("model          {}\n", flags.model);
+  LOCKSTEP_RETURN_IF_ERROR(make_local(flags));
   files::ModelConfig config;
   std::shared_ptr<const files::Checkpoint> checkpoint;
   if (has_only_config(flags.model)) {

@@ -13,6 +13,7 @@
 #include "cli/engine_flags.h"
 #include "cli/exactness.h"
 #include "cli/exit_code.h"
+#include "cli/local_model.h"
 #include "cli/json_lines.h"
 #include "cli/run_requests.h"
 
@@ -97,7 +98,8 @@ void print_report(const Flags& flags, const Report& r, bool passed) {
              passed ? "passed" : "FAILED");
 }
 
-Expected<bool> regress(const Flags& flags) {
+Expected<bool> regress(Flags& flags) {
+  LOCKSTEP_RETURN_IF_ERROR(make_local(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));
   EngineFlags engine_flags = flags.engine;
   StepRecorder recorder;

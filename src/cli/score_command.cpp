@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_code.h"
+#include "cli/local_model.h"
 #include "cli/json_lines.h"
 #include "cli/prompts.h"
 #include "cli/run_requests.h"
@@ -105,7 +106,8 @@ void print_text(size_t index, const Score& score) {
               static_cast<long long>(score.count), score.nll_mean(), score.nll_stderr(), std::exp(score.nll_mean()));
 }
 
-Status score_all(const Flags& flags) {
+Status score_all(Flags& flags) {
+  LOCKSTEP_RETURN_IF_ERROR(make_local(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto prompts, encode_prompts(flags));
   if (prompts.empty()) return invalid_argument("score needs at least one --prompt, --prompt-file or --prompt-ids");
   LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));

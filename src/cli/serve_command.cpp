@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_code.h"
+#include "cli/local_model.h"
 #include "server/server.h"
 #include "text/text_model.h"
 
@@ -63,14 +64,18 @@ void print_ready(const std::string& url, const std::string& model) {
   std::fflush(stdout);
 }
 
-Status serve(const Flags& flags) {
+Status serve(Flags& flags) {
   server::ServerOptions options = flags.server;
   LOCKSTEP_ASSIGN_OR_RETURN(options.api_keys, collect_api_keys(flags));
-  if (options.served_model_names.empty()) options.served_model_names = {default_model_name(flags.engine.model)};
+  if (options.served_model_names.empty()) {
+    const std::string repository = hub_repository(flags.engine.model);
+    options.served_model_names = {repository.empty() ? default_model_name(flags.engine.model) : repository};
+  }
   options.model_root = flags.engine.model;
   // The port is taken first: a wrong one is known before the model is loaded, and /health answers meanwhile.
   LOCKSTEP_ASSIGN_OR_RETURN(auto server, server::Server::start(options));
   log_info("{} listens; loading the model", server->url());
+  LOCKSTEP_RETURN_IF_ERROR(make_local(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto checkpoint, open_checkpoint(flags.engine));
   LOCKSTEP_ASSIGN_OR_RETURN(
       const auto text_model,
