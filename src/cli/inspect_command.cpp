@@ -67,7 +67,7 @@ void print_tensors(const files::Checkpoint& checkpoint) {
     for (const int64_t extent : tensor.shape) elements *= extent;
     ++sum.tensors;
     sum.elements += elements;
-    sum.bytes += static_cast<int64_t>(tensor.data.size());
+    sum.bytes += tensor.stored_bytes();
   }
   for (const auto& [name, sum] : types) {
     fmt::print("tensors        {:>4} of {:<5} {:>8.1f} M elements, {}\n", sum.tensors, name,

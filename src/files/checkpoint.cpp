@@ -9,6 +9,7 @@
 #include "files/config_check.h"
 #include "files/gguf_names.h"
 #include "files/mapped_file.h"
+#include "files/quantized_tensors.h"
 #include "files/safetensors.h"
 
 namespace lockstep::files {
@@ -32,7 +33,9 @@ class LoadedCheckpoint final : public Checkpoint {
     return found == index_.end() ? nullptr : &tensors_[found->second];
   }
   std::shared_ptr<const GgufFile> gguf() const override { return parts_.empty() ? nullptr : parts_.front(); }
-  void release(const TensorInfo& tensor) const override { release_pages(tensor.data); }
+  void release(const TensorInfo& tensor) const override {
+    return tensor.rows ? tensor.rows->release() : release_pages(tensor.data);
+  }
 
   Status load_directory(const fs::path& directory);
   Status load_gguf(const fs::path& file);
@@ -107,6 +110,7 @@ Status LoadedCheckpoint::load_directory(const fs::path& directory) {
   } else {
     return no_weights(directory);
   }
+  LOCKSTEP_ASSIGN_OR_RETURN(tensors_, make_quantized_tensors(std::move(tensors_), config_.quantization));
   add_base_model_prefix();
   return build_index();
 }
@@ -115,7 +119,7 @@ Status LoadedCheckpoint::add_file(const fs::path& file) {
   LOCKSTEP_ASSIGN_OR_RETURN(SafetensorsFile opened, open_safetensors(file));
   for (SafetensorsTensor& tensor : opened.tensors) {
     tensors_.push_back({std::move(tensor.name), opened.file->path(), tensor.dtype, std::move(tensor.shape), tensor.data,
-                        /*interleaved_heads=*/0});
+                        /*interleaved_heads=*/0, /*rows=*/nullptr});
   }
   files_.push_back(std::move(opened.file));
   return {};
@@ -219,8 +223,9 @@ Status LoadedCheckpoint::add_part(const GgufFile& part) {
                    printable(part.path(), 4096), printable(tensor.name), name.interleaved_heads, config_.head_dim,
                    tensor.shape[0]);
     }
-    tensors_.push_back(
-        {std::move(name.name), part.path(), tensor.dtype, tensor.shape, tensor.data, name.interleaved_heads});
+    tensors_.push_back({std::move(name.name), part.path(), tensor.dtype, tensor.shape, tensor.data,
+                        name.interleaved_heads,
+                        /*rows=*/nullptr});
   }
   return {};
 }

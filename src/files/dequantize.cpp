@@ -228,6 +228,8 @@ BlockDecoder decoder_of(DType dtype) {
     case DType::kI64:
     case DType::kF8E4M3:
     case DType::kBool:
+    case DType::kI8Channel:
+    case DType::kI8ChannelA8:
       return nullptr;
   }
   return nullptr;

@@ -66,17 +66,6 @@ Expected<Architecture> read_architecture(const JsonFields& config) {
   return *by_type;
 }
 
-Status refuse_quantization(const JsonFields& config) {
-  for (const char* field : {"quantization_config", "compression_config"}) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto quantization, config.object(field));
-    if (!quantization) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto method, quantization->string("quant_method"));
-    return config.fail(StatusCode::kUnsupported, field, "checkpoints quantised with {} are not supported",
-                       method ? printable(*method, 60) : "an unnamed method");
-  }
-  return {};
-}
-
 /// transformers: with use_sliding_window and a window, the layers from max_window_layers on slide (Qwen2, Qwen3).
 Status refuse_sliding_layers(const JsonFields& config, int64_t num_layers) {
   if (const json* types = config.find("layer_types")) {
@@ -103,7 +92,6 @@ Status refuse_sliding_layers(const JsonFields& config, int64_t num_layers) {
 
 /// What would give wrong tokens if it were ignored.
 Status refuse_unsupported(const JsonFields& config, int64_t num_layers) {
-  LOCKSTEP_RETURN_IF_ERROR(refuse_quantization(config));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto activation, config.string("hidden_act"));
   if (activation && *activation != "silu" && *activation != "swish") {
     return config.fail(StatusCode::kUnsupported, "hidden_act", "only silu is supported, found \"{}\"",
@@ -173,6 +161,7 @@ Expected<ModelConfig> parse_model_config(std::string_view text, std::string sour
   LOCKSTEP_ASSIGN_OR_RETURN(model.architecture, read_architecture(config));
   LOCKSTEP_RETURN_IF_ERROR(read_sizes(config, model));
   LOCKSTEP_RETURN_IF_ERROR(refuse_unsupported(config, model.num_layers));
+  LOCKSTEP_ASSIGN_OR_RETURN(model.quantization, read_quantization(config));
   LOCKSTEP_RETURN_IF_ERROR(read_flags(config, model));
   LOCKSTEP_ASSIGN_OR_RETURN(model.rope, read_rope(config, model.max_position));
   LOCKSTEP_RETURN_IF_ERROR(finish_config(model, /*qwen3_default=*/true));

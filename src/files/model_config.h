@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "files/gguf.h"
+#include "files/quantization_config.h"
 
 namespace lockstep::files {
 
@@ -55,10 +56,11 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   RopeConfig rope;
   bool tie_word_embeddings = false;
-  bool attention_bias = false;    ///< biases on q, k, v (Qwen2: true)
-  bool attention_o_bias = false;  ///< bias on o (Llama with attention_bias)
-  bool qk_norm = false;           ///< Qwen3
-  std::string dtype;              ///< as the file says, "" if absent; informative
+  bool attention_bias = false;      ///< biases on q, k, v (Qwen2: true)
+  bool attention_o_bias = false;    ///< bias on o (Llama with attention_bias)
+  bool qk_norm = false;             ///< Qwen3
+  QuantizationConfig quantization;  ///< of safetensors
+  std::string dtype;                ///< as the file says, "" if absent; informative
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  ///< of config.json or GGUF; generation_config.json's replace them when present
 

@@ -181,8 +181,10 @@ TEST(ModelConfig, WhatWouldBeSilentlyWrongIsRefused) {
   unsupported(with(qwen3(), "hidden_act", "gelu"), "hidden_act: only silu is supported, found \"gelu\"");
   unsupported(with(llama(), "mlp_bias", true), "mlp_bias");
   EXPECT_EQ(parsed(with(llama(), "mlp_bias", false)).num_layers, 4);
-  unsupported(with(qwen3(), "quantization_config", {{"quant_method", "awq"}, {"bits", 4}}),
-              "quantization_config: checkpoints quantised with awq are not supported");
+  unsupported(
+      with(qwen3(), "quantization_config", {{"quant_method", "bitsandbytes"}}),
+      "quantization_config: checkpoints quantised with bitsandbytes are not supported, only compressed-tensors, "
+      "fp8, gptq and awq");
   unsupported(with(qwen3(), "quantization_config", json::object()), "an unnamed method");
   EXPECT_EQ(parsed(with(qwen3(), "quantization_config", nullptr)).num_layers, 4);
   unsupported(with(llama(), "partial_rotary_factor", 0.5), "partial_rotary_factor: expected 1, found 0.5");

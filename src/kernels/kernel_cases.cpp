@@ -32,7 +32,7 @@ SourceType source_of(WeightFormat format) {
       return SourceType::kQ4_1;
     case WeightFormat::kW8A16:
     case WeightFormat::kW8A8:
-      return SourceType::kF32;
+      return SourceType::kI8Channel;  // has -128, which quantising never makes
     default:
       return static_cast<SourceType>(static_cast<int>(SourceType::kQ5_0) + static_cast<int>(format) -
                                      static_cast<int>(WeightFormat::kQ5_0));
@@ -51,6 +51,11 @@ std::vector<std::byte> source_rows(SourceType source, int64_t n, int64_t k, Case
   const int64_t elements = source_block_elements(source);
   const bool is_blocks = elements > 1;
   for (int64_t row = 0; row < n; ++row) {
+    if (source == SourceType::kI8Channel) {
+      append(out, values.uniform(0.0f, 0.01f));
+      for (int64_t i = 0; i < k; ++i) append(out, static_cast<uint8_t>(i % 37 == 5 ? 0x80 : values.word()));
+      continue;
+    }
     for (int64_t i = 0; !is_blocks && i < k; ++i) {
       const float value = values.uniform(-1.0f, 1.0f);
       if (source == SourceType::kF32) append(out, value);

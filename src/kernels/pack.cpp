@@ -72,6 +72,11 @@ void dequantize_group(SourceType source, const std::byte* row, int64_t first, in
       }
       return;
     }
+    case SourceType::kI8Channel: {
+      const auto scale = load<float>(row);
+      for (int64_t i = 0; i < count; ++i) out[i] = scale * static_cast<float>(load<int8_t>(row + 4, first + i));
+      return;
+    }
     default:
       return dequantize_block_group(source, row, first / kGroup, out);
   }
@@ -184,7 +189,7 @@ bool can_pack(WeightFormat format, SourceType source) {
     case WeightFormat::kQ4_0:
       return source == SourceType::kQ4_0;
     case WeightFormat::kQ4_1:
-      return source == SourceType::kQ4_1 || source_block_elements(source) == 1;
+      return source == SourceType::kQ4_1 || source <= SourceType::kBF16;
     case WeightFormat::kW8A16:
     case WeightFormat::kW8A8:
       return true;
@@ -219,6 +224,7 @@ void pack_panel(WeightFormat format, SourceType source, const std::byte* const* 
     case WeightFormat::kW8A16:
     case WeightFormat::kW8A8:
       std::memset(out, 0, static_cast<size_t>(panel_bytes(format, k)));
+      if (source == SourceType::kI8Channel) return copy_channel_panel(rows, count, k, out);
       return quantize_channel_panel(source, rows, count, k, out);
     default:
       return pack_block_panel(source, rows, count, k, out);

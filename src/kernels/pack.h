@@ -30,7 +30,8 @@ enum class SourceType : uint8_t {
   kQ5_K,
   kQ6_K,
   kIQ4_NL,
-  kIQ4_XS
+  kIQ4_XS,
+  kI8Channel  ///< f32 scale, then i8 [k]: weight scale * q
 };
 
 /// Weights of a stored block: 1, 32 or 256. Rows of k weights need k to be a multiple of it.
@@ -42,7 +43,8 @@ bool has_finite_scales(SourceType source, const std::byte* row, int64_t k);
 
 /// True if pack_panel can make `format` from `source`: any source to f32 (exact), bf16, bf16dot and f16 (rounded to
 /// nearest even); block types also to the format of the same name, bit for bit; any source to w8a16 and w8a8, and
-/// floats to Q4_1 (rounding: pack_quantize.h). Blocks are never rounded to 4 bits again.
+/// floats to Q4_1 (rounding: pack_quantize.h; kI8Channel keeps its scale and weights in w8a16 and w8a8). Blocks are
+/// never rounded to 4 bits again.
 bool can_pack(WeightFormat format, SourceType source);
 
 /// Packs up to 16 rows into one panel of panel_bytes(format, k) bytes. rows[i] points at row i (any alignment); columns

@@ -86,6 +86,14 @@ void quantize_channel_panel(SourceType source, const std::byte* const* rows, int
   }
 }
 
+void copy_channel_panel(const std::byte* const* rows, int64_t count, int64_t k, std::byte* out) {
+  for (int64_t column = 0; column < count; ++column) {
+    if (rows[column] == nullptr) continue;
+    std::memcpy(out + channel_quads(k) * kQuadBytes + 4 * column, rows[column], 4);
+    for (int64_t i = 0; i < k; ++i) quad_byte(out, i, column) = rows[column][4 + i];
+  }
+}
+
 void unpack_channel_row(const std::byte* panel, int64_t k, int64_t column, float* out) {
   float scale;
   std::memcpy(&scale, panel + channel_quads(k) * kQuadBytes + 4 * column, 4);

@@ -12,6 +12,8 @@ void dequantize_part(SourceType source, const std::byte* row, int64_t first, int
 /// kW8A16 and kW8A8: per row, amax = largest |w|; scale = amax/127; q = round-to-nearest-even(w * (127/amax)); amax <
 /// 2^-120 -> scale 0, q 0; NaN or infinity in the row -> scale NaN, q 0. `out` is zeroed before.
 void quantize_channel_panel(SourceType source, const std::byte* const* rows, int64_t count, int64_t k, std::byte* out);
+/// kW8A16 and kW8A8 from kI8Channel: scale and weights as they are. `out` is zeroed before.
+void copy_channel_panel(const std::byte* const* rows, int64_t count, int64_t k, std::byte* out);
 void unpack_channel_row(const std::byte* panel, int64_t k, int64_t column, float* out);
 
 /// kQ4_1 from floats: per 32 weights, m = f16(smallest), d = f16((largest - smallest)/15), q =

@@ -18,16 +18,16 @@
 namespace lockstep::kernels {
 namespace {
 
-constexpr SourceType kSources[] = {SourceType::kF32,  SourceType::kF16,    SourceType::kBF16,  SourceType::kQ8_0,
-                                   SourceType::kQ4_0, SourceType::kQ4_1,   SourceType::kQ5_0,  SourceType::kQ5_1,
-                                   SourceType::kQ2_K, SourceType::kQ3_K,   SourceType::kQ4_K,  SourceType::kQ5_K,
-                                   SourceType::kQ6_K, SourceType::kIQ4_NL, SourceType::kIQ4_XS};
+constexpr SourceType kSources[] = {SourceType::kF32,  SourceType::kF16,    SourceType::kBF16,   SourceType::kQ8_0,
+                                   SourceType::kQ4_0, SourceType::kQ4_1,   SourceType::kQ5_0,   SourceType::kQ5_1,
+                                   SourceType::kQ2_K, SourceType::kQ3_K,   SourceType::kQ4_K,   SourceType::kQ5_K,
+                                   SourceType::kQ6_K, SourceType::kIQ4_NL, SourceType::kIQ4_XS, SourceType::kI8Channel};
 constexpr WeightFormat kFormats[] = {
     WeightFormat::kF32,  WeightFormat::kF16,  WeightFormat::kBF16, WeightFormat::kQ8G32,  WeightFormat::kQ4_0,
     WeightFormat::kQ4_1, WeightFormat::kQ5_0, WeightFormat::kQ5_1, WeightFormat::kQ2_K,   WeightFormat::kQ3_K,
     WeightFormat::kQ4_K, WeightFormat::kQ5_K, WeightFormat::kQ6_K, WeightFormat::kIQ4_NL, WeightFormat::kIQ4_XS};
 
-bool is_blocks(SourceType source) { return source >= SourceType::kQ8_0; }
+bool is_blocks(SourceType source) { return source_block_elements(source) > 1; }
 
 /// n rows of random bytes that are finite in every type: exponents are kept small.
 std::vector<std::byte> random_rows(SourceType source, int64_t n, int64_t k) {
@@ -39,6 +39,8 @@ std::vector<std::byte> random_rows(SourceType source, int64_t n, int64_t k) {
     std::byte* at = rows.data() + i * source_row_bytes(source, elements);
     if (source == SourceType::kF32) at[3] &= std::byte(0xbf);
     if (source == SourceType::kBF16 || source == SourceType::kF16) at[1] &= std::byte(0xbf);
+    if (source == SourceType::kI8Channel && i % k == 0)
+      rows[static_cast<size_t>(i / k * (k + 4) + 3)] &= std::byte(0xbf);
     if (!is_blocks(source)) continue;
     at[scale_offsets(source).d + 1] &= std::byte(0xbf);
     at[scale_offsets(source).m + 1] &= std::byte(0xbf);
@@ -92,6 +94,38 @@ TEST(PackTest, MissingRowsAndElementsAreZeros) {
       for (const float x : row) EXPECT_EQ(x, 0.0f);  // or -0 where d is 0 and code 0 stands for a negative value
     }
   }
+}
+
+TEST(PackTest, Int8ChannelsKeepTheirScaleAndWeights) {
+  for (const WeightFormat format : {WeightFormat::kW8A16, WeightFormat::kW8A8}) {
+    for (const int64_t k : {1, 4, 63, 130}) {
+      for (const int64_t n : {1, 16, 19}) {
+        std::vector<std::byte> rows = random_rows(SourceType::kI8Channel, n, k);
+        rows[4] = std::byte(0x80);  // -128
+        std::vector<std::byte> packed(static_cast<size_t>(packed_bytes(format, n, k)));
+        pack_matrix(format, SourceType::kI8Channel, rows.data(), k + 4, n, k, packed.data());
+        std::vector<float> expected(static_cast<size_t>(k)), ours(static_cast<size_t>(k));
+        for (int64_t row = 0; row < n; ++row) {
+          dequantize_row(SourceType::kI8Channel, rows.data() + row * (k + 4), k, expected.data());
+          unpack_row(format, packed.data(), k, row, ours.data());
+          ASSERT_TRUE(same_bits(ours, expected)) << to_string(format) << " n " << n << " k " << k << " row " << row;
+        }
+        float scale;
+        std::memcpy(&scale, rows.data(), sizeof scale);
+        unpack_row(format, packed.data(), k, 0, ours.data());
+        EXPECT_EQ(ours[0], -128.0f * scale);
+      }
+    }
+  }
+  EXPECT_FALSE(can_pack(WeightFormat::kQ4_1, SourceType::kI8Channel));
+}
+
+TEST(PackTest, RefusesScalesThatAreNotFinite) {
+  std::vector<std::byte> row(4 + 8);
+  EXPECT_TRUE(has_finite_scales(SourceType::kI8Channel, row.data(), 8));
+  const float infinite = INFINITY;
+  std::memcpy(row.data(), &infinite, sizeof infinite);
+  EXPECT_FALSE(has_finite_scales(SourceType::kI8Channel, row.data(), 8));
 }
 
 std::string read_file(const std::string& name) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes of stored rows and blocks, and where their f16 scales lie (ggml-common.h).
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -85,6 +86,7 @@ int64_t source_block_elements(SourceType source) {
     case SourceType::kF32:
     case SourceType::kF16:
     case SourceType::kBF16:
+    case SourceType::kI8Channel:
       return 1;
     case SourceType::kQ8_0:
     case SourceType::kQ4_0:
@@ -108,12 +110,19 @@ int64_t source_row_bytes(SourceType source, int64_t k) {
       return k / kGroup * 18;
     case SourceType::kQ4_1:
       return k / kGroup * 20;
+    case SourceType::kI8Channel:
+      return 4 + k;
     default:
       return k / block_elements(source) * block_bytes(source);
   }
 }
 
 bool has_finite_scales(SourceType source, const std::byte* row, int64_t k) {
+  if (source == SourceType::kI8Channel) {
+    float scale;
+    std::memcpy(&scale, row, sizeof scale);
+    return std::isfinite(scale);
+  }
   const int64_t elements = source_block_elements(source);
   if (elements == 1) return true;
   const ScaleOffsets at = scale_offsets(source);

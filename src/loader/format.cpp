@@ -110,12 +110,14 @@ Expected<bool> quantises_again(const Checkpoint& checkpoint, const DecoderSpec& 
   if (!is_quantisation(mode)) return false;
   for (const TensorSpec& wanted : required_tensors(checkpoint.config(), spec, name_prefix(checkpoint))) {
     const files::TensorInfo* tensor = checkpoint.find(wanted.name);
-    if (tensor->shape.size() < 2 || dtype_info(tensor->dtype).block_elements == 1) continue;
+    if (tensor->shape.size() < 2 || (dtype_info(tensor->dtype).block_elements == 1 && !tensor->rows)) continue;
+    const bool int8_channels = tensor->dtype == DType::kI8Channel || tensor->dtype == DType::kI8ChannelA8;
+    if (int8_channels && mode != WeightsMode::kW4A8) continue;  // the same weights, bit for bit
     if (mode != WeightsMode::kW4A8) return true;
     return error(StatusCode::kUnsupported,
                  "{}: tensor {} is stored as {}; quantization w4a8 needs a model in f32, f16 or bf16: rounding to 4 "
                  "bits a second time loses too much",
-                 tensor->file, tensor->name, to_string(tensor->dtype));
+                 tensor->file, tensor->name, tensor->rows ? tensor->rows->stored() : to_string(tensor->dtype));
   }
   return false;
 }

@@ -20,6 +20,8 @@ using kernels::WeightFormat;
 
 /// Rows packed at a time: bounds the table of row addresses and paces the progress bar. A multiple of 16.
 constexpr int64_t kRowsAtATime = 8192;
+/// Rows of a quantised tensor made at a time: a few MB. A multiple of 16.
+constexpr int64_t kMadeRows = 512;
 
 /// Where row `row` of the Hugging Face layout lies in the tensor (files/checkpoint.h: interleaved_heads).
 int64_t stored_row(const TensorInfo& tensor, int64_t row) {
@@ -54,7 +56,7 @@ class DecoderLoader {
         progress_(progress),
         prefix_(name_prefix(checkpoint)) {
     for (const TensorSpec& tensor : required_tensors(checkpoint.config(), spec, prefix_)) {
-      total_bytes_ += static_cast<int64_t>(checkpoint.find(tensor.name)->data.size());
+      total_bytes_ += checkpoint.find(tensor.name)->stored_bytes();
     }
   }
 
@@ -136,6 +138,7 @@ class DecoderLoader {
   }
 
   Status add(ops::MatrixBuilder& builder, const TensorInfo& tensor, int64_t first) {
+    if (tensor.rows) return add_made(builder, tensor, first);
     const int64_t rows = tensor.shape[0];
     const int64_t row_bytes = *dtype_bytes(tensor.dtype, tensor.shape[1]);
     for (int64_t begin = 0; begin < rows; begin += kRowsAtATime) {
@@ -145,6 +148,28 @@ class DecoderLoader {
         sources_.push_back(tensor.data.data() + stored_row(tensor, begin + i) * row_bytes);
       LOCKSTEP_RETURN_IF_ERROR(builder.add_rows(ctx_, first + begin, tensor.dtype, sources_));
       report(count * row_bytes);
+    }
+    checkpoint_.release(tensor);
+    return {};
+  }
+
+  /// Rows of quantised tensors are made in pieces of 16, which a thread packs next.
+  Status add_made(ops::MatrixBuilder& builder, const TensorInfo& tensor, int64_t first) {
+    const files::RowSource& source = *tensor.rows;
+    const int64_t rows = tensor.shape[0];
+    const int64_t row_bytes = source.row_bytes();
+    const int64_t at_a_time = std::min(rows, kMadeRows);
+    LOCKSTEP_ASSIGN_OR_RETURN(Buffer made, Buffer::allocate(at_a_time * row_bytes, tensor.name));
+    for (int64_t begin = 0; begin < rows; begin += at_a_time) {
+      const int64_t count = std::min(at_a_time, rows - begin);
+      ctx_.pool->parallel_for(kernels::num_panels(count), [&](int64_t piece, int) {
+        const int64_t from = piece * kernels::kPanelColumns;
+        source.make_rows(begin + from, std::min(count - from, kernels::kPanelColumns), made.data() + from * row_bytes);
+      });
+      sources_.clear();
+      for (int64_t i = 0; i < count; ++i) sources_.push_back(made.data() + i * row_bytes);
+      LOCKSTEP_RETURN_IF_ERROR(builder.add_rows(ctx_, first + begin, tensor.dtype, sources_));
+      report(source.stored_bytes() * (begin + count) / rows - source.stored_bytes() * begin / rows);
     }
     checkpoint_.release(tensor);
     return {};
@@ -200,6 +225,12 @@ Expected<DecoderWeights> load_decoder(const ops::Context& ctx, const Checkpoint&
   if (again) {
     log_warning("{}: the model is quantised already; its weights go through f32 and are rounded a second time to {}",
                 checkpoint.path(), to_string(mode));
+  }
+  for (const TensorSpec& tensor : required_tensors(checkpoint.config(), spec, name_prefix(checkpoint))) {
+    const files::TensorInfo& found = *checkpoint.find(tensor.name);
+    if (!found.rows || found.rows->stored() != "f8_e4m3") continue;
+    log_info("{}: FP8 weights are widened to bf16 while loading; activations are not quantised", checkpoint.path());
+    break;
   }
   return DecoderLoader(ctx, checkpoint, spec, mode, progress).run();
 }

@@ -50,6 +50,9 @@ std::optional<SourceType> source_type(DType dtype) {
       return SourceType::kIQ4_NL;
     case DType::kIQ4_XS:
       return SourceType::kIQ4_XS;
+    case DType::kI8Channel:
+    case DType::kI8ChannelA8:
+      return SourceType::kI8Channel;
     default:
       return std::nullopt;
   }
@@ -103,6 +106,10 @@ std::optional<WeightFormat> native_format(DType dtype) {
       return WeightFormat::kIQ4_NL;
     case DType::kIQ4_XS:
       return WeightFormat::kIQ4_XS;
+    case DType::kI8Channel:
+      return WeightFormat::kW8A16;
+    case DType::kI8ChannelA8:
+      return WeightFormat::kW8A8;
     default:
       return std::nullopt;
   }

@@ -13,7 +13,49 @@ from make_fuzz_seeds import gguf, model, tokenizer  # noqa: E402
 
 PAGE = (ROOT / "docs/formats.md").read_text()
 
-CONFIGS = {  # fields of a Qwen3's config.json; None takes one away
+INT8 = {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": True}
+
+
+def quantized(method, **settings):
+    return {"quantization_config": {"quant_method": method, **settings}}
+
+
+def compressed(weights, format="int-quantized", activations=None, **settings):
+    groups = {"group_0": {"targets": ["Linear"], "weights": weights, "input_activations": activations}}
+    return quantized("compressed-tensors", **{"format": format, "config_groups": groups, **settings})
+
+
+QUANTIZED = {
+    "quantization_config: checkpoints quantised with bitsandbytes are not supported, only compressed-tensors, fp8, gptq and awq":
+        quantized("bitsandbytes", load_in_4bit=True),
+    'quantization_config.fmt: only e4m3 is supported, found "e5m2"': quantized("fp8", fmt="e5m2"),
+    "quantization_config.bits: gptq with 4 or 8 bits is supported, found 3": quantized("gptq", bits=3, group_size=32),
+    "quantization_config.group_size: only -1 and multiples of 32 are supported, found 16":
+        quantized("awq", bits=4, group_size=16),
+    'quantization_config.checkpoint_format: gptq and gptq_v2 are supported, found "marlin"':
+        quantized("gptq", bits=4, group_size=32, checkpoint_format="marlin"),
+    "quantization_config.dynamic: settings of their own for some modules are not supported":
+        quantized("gptq", bits=4, group_size=32, dynamic={"-:.*mlp": {}}),
+    'quantization_config.version: only gemm is supported, found "gemv"':
+        quantized("awq", w_bit=4, q_group_size=32, version="gemv"),
+    "weights: int weights stored as int8 are supported with 8 bits, symmetric, per channel or tensor; found 8 bits, "
+    "not symmetric, per channel": compressed(INT8 | {"symmetric": False}),
+    "input_activations: only dynamic symmetric int8 per token is supported, found static symmetric int8 per tensor":
+        compressed(INT8, activations=INT8 | {"strategy": "tensor"}),
+    "weights: packed weights are supported as int with 4 bits, or 8 symmetric bits, per group or channel; found int with 2 "
+    "symmetric bits per group": compressed(INT8 | {"num_bits": 2, "strategy": "group", "group_size": 32}, "pack-quantized"),
+    "input_activations: quantised activations beside packed weights are not supported":
+        compressed(INT8 | {"num_bits": 4}, "pack-quantized", INT8),
+    'quantization_config.format: int-quantized, float-quantized and pack-quantized are supported, found '
+    '"nvfp4-pack-quantized" with float of 4 bits': compressed(INT8 | {"num_bits": 4, "type": "float"}, "nvfp4-pack-quantized"),
+    "quantization_config.kv_cache_scheme: a quantised KV cache is not supported": compressed(INT8, kv_cache_scheme=INT8),
+    "quantization_config.config_groups: expected one group of modules, found 2":
+        compressed(INT8, config_groups={"a": {}, "b": {}}),
+    'quantization_config.sparsity_config: sparse weights are not supported, found "sparse-24-bitmask"':
+        compressed(INT8, sparsity_config={"format": "sparse-24-bitmask"}),
+}
+
+CONFIGS = QUANTIZED | {  # fields of a Qwen3's config.json; None takes one away
     "Qwen3MoeForCausalLM is not supported": {"architectures": ["Qwen3MoeForCausalLM"]},
     '"gemma3" is not supported (supported: qwen3, qwen2, llama)': {"architectures": None, "model_type": "gemma3"},
     "use_sliding_window: layers with a sliding window are not supported":

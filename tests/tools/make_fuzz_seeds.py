@@ -112,6 +112,18 @@ def jinja_seeds():
             yield f"{path.stem}_{i}", case["template"].encode(errors="surrogatepass")
 
 
+# Tensors of one module: suffix, type, shape, bytes.
+QUANTIZED = {
+    "fp8": [("weight", "F8_E4M3", [2, 3], 6), ("weight_scale", "BF16", [2, 1], 4)],
+    "int8": [("weight", "I8", [2, 3], 6), ("weight_scale", "F32", [], 4), ("weight_zero_point", "I8", [2, 1], 2)],
+    "packed": [("weight_packed", "I32", [8, 4], 128), ("weight_scale", "F16", [8, 1], 16), ("weight_shape", "I64", [2], 16),
+               ("weight_zero_point", "I32", [1, 1], 4)],
+    "gptq": [("qweight", "I32", [4, 8], 128), ("qzeros", "I32", [1, 1], 4), ("scales", "F16", [1, 8], 16),
+             ("g_idx", "I32", [32], 128)],
+    "awq": [("qweight", "I32", [32, 1], 128), ("qzeros", "I32", [1, 1], 4), ("scales", "F16", [1, 8], 16)],
+}
+
+
 def seeds():
     yield from ((f"jinja/{name}", data) for name, data in jinja_seeds())
     yield from ((f"tokenizer/{name}", data) for name, data in tokenizer_seeds())
@@ -128,10 +140,23 @@ def seeds():
     yield "safetensors/odd", safetensors([("s", "U8", [], 0, 1), ("e", "I64", [0, 7], 1, 1), ("f", "F8_E4M3", [3], 1, 4)],
                                          bytes(4))
     yield "safetensors/none", safetensors([], b"")
+    for name, tensors in QUANTIZED.items():
+        entries, at = [], 0
+        for suffix, dtype, shape, size in tensors:
+            entries.append((f"m.{suffix}", dtype, shape, at, at + size))
+            at += size
+        yield f"safetensors/{name}", safetensors(entries, bytes(at))
     small = {"model_type": "qwen3", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
              "num_attention_heads": 1, "head_dim": 4, "max_position_embeddings": 64, "original_max_position_embeddings": 16}
     for scaling in ({"type": "dynamic", "factor": 2}, {"type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4.5]}):
         yield f"config/{scaling['type']}", json.dumps({**small, "rope_scaling": scaling}).encode()
+    int8 = {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": True, "dynamic": True}
+    for settings in ({"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
+                     {"quant_method": "gptq", "bits": 4, "group_size": 32, "checkpoint_format": "gptq_v2"},
+                     {"quant_method": "awq", "w_bit": 4, "q_group_size": -1, "version": "GEMM"},
+                     {"quant_method": "compressed-tensors", "format": "int-quantized", "config_groups": {
+                         "g": {"weights": int8, "input_activations": int8 | {"strategy": "token"}}}}):
+        yield f"config/{settings['quant_method']}", json.dumps({**small, "quantization_config": settings}).encode()
     for path in sorted(GOLDEN.glob("tiny-*/config*.json")):
         yield f"config/{path.parent.name}_{path.stem}", json.dumps(json.loads(path.read_text())).encode()
 
