@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases 27-29 and 31-33 of the public reports over HTTP, and clients that stop, half-close or are killed at any time."""
+"""Cases 27-33 of the public reports over HTTP, and clients that stop, half-close or are killed at any time."""
 import concurrent.futures
 import contextlib
 import json
@@ -33,9 +33,9 @@ def eventually(condition, seconds=10):
 def serve(make_model, tmp_path):
     """serve(FLAG...): a server with no other limits than those."""
     with contextlib.ExitStack() as stack:
-        def start(*flags):
+        def start(*flags, max_model_len=256):
             command = [BUILD / "lockstep", "serve", "--model", make_model(eos_token_id=[151645, 151643]), "--port", "0",
-                       "--served-model-name", SERVED_NAME, "--max-model-len", "256", *flags]
+                       "--served-model-name", SERVED_NAME, "--max-model-len", str(max_model_len), *flags]
             started = Server(command, tmp_path / f"log{time.monotonic_ns()}")
             stack.callback(started.kill)
             return started
@@ -124,6 +124,19 @@ def test_case_29_preempted_streams_are_whole(serve):
     assert eventually(lambda: idle(server))
 
 
+def test_case_30_chunks_change_nothing(serve):
+    """Around and above a chunk of 128: the same tokens, and log-probabilities of the first one to the last digit."""
+    chunked = serve("--num-kv-blocks", "256", "--long-prefill-token-threshold", "128", "--no-enable-prefix-caching", max_model_len=2048)
+    whole = serve("--num-kv-blocks", "256", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "2048",
+                  "--no-enable-prefix-caching", max_model_len=2048)
+    texts = set()
+    for length in (127, 128, 129, 255, 256, 257, 1025):
+        mine, other = (complete(server, prompt(length, length), 8, logprobs=5)["choices"][0] for server in (chunked, whole))
+        assert mine == other, length
+        texts.add(mine["text"])
+    assert len(texts) > 3
+
+
 def test_case_31_company_changes_nothing(server):
     prompts = [prompt(7, 12) + [2000 + i] for i in range(8)]
     solo = [complete(server, ids, 16)["choices"][0]["text"] for ids in prompts]
@@ -142,6 +155,26 @@ def test_case_32_leaving_while_queued_and_during_another_prefill(serve):
             client.close()
         assert other.result()["choices"][0]["text"] == expected
     assert eventually(lambda: idle(server))
+    server.terminate()
+    assert server.process.wait(10) == 0
+
+
+def test_case_32d_leaving_while_another_prompt_is_computed(serve):
+    server = serve("--num-kv-blocks", "256", "--long-prefill-token-threshold", "16", "--no-enable-prefix-caching", max_model_len=2048)
+    expected = complete(server, prompt(3, 1500), 8)["choices"][0]["text"]
+    fields = {"max_tokens": 1000, "ignore_eos": True, "stream": True}
+    for attempt in range(3):
+        leaving = [open_socket(server, {"prompt": prompt(i, 8), **fields}) for i in range(3)]
+        for client in leaving:
+            assert client.recv(100)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            other = pool.submit(complete, server, prompt(3, 1500), 8)
+            assert eventually(lambda: server.metric(RUNNING) == 4)
+            for client in leaving:
+                client.close()
+            assert eventually(lambda: server.metric(RUNNING) <= 1)
+            assert other.result()["choices"][0]["text"] == expected
+        assert eventually(lambda: idle(server))
     server.terminate()
     assert server.process.wait(10) == 0
 
